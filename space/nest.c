@@ -194,6 +194,14 @@ space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
 
 /* ---- element-wise ---- */
 
+static bool has_constant_extents(const sched *schedule, const char *const *loop, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (space_extent(schedule, loop[i]) <= 0)
+            return false;
+    return true;
+}
+
 /* One parallel loop of the first n, *one; a loop of one iteration stays serial. */
 static bool fuse_parallel(sched *schedule, const char *const *loop, int n, const char **one)
 {
@@ -206,11 +214,9 @@ static bool fuse_parallel(sched *schedule, const char *const *loop, int n, const
 bool space_run_outer(sched *schedule, const char *const *loop, int n, const char **outer)
 {
     const char *one = NULL;
-    bool constant = true;
 
-    for (int i = 0; i < n; i++)
-        constant = constant && space_extent(schedule, loop[i]) > 0;
-    if (n > 1 && !constant && !fuse_parallel(sched_fork(sched_context(schedule), schedule), loop, n, &one))
+    if (n > 1 && !has_constant_extents(schedule, loop, n) &&
+        !fuse_parallel(sched_fork(sched_context(schedule), schedule), loop, n, &one))
         n = 1;
     if (n > 0 && !fuse_parallel(schedule, loop, n, &one))
         return false;
@@ -294,6 +300,23 @@ static int most_parallel(const space_stage *stage, const space_nest_choice *choi
     return most < n ? most : n;
 }
 
+/* Fuses the n loops into one, *loop, of which vectors are made later. Where extents are symbols it may not be
+ * provable that lanes of the fused loop write elements of their own: then the loops stay as they are. False
+ * where a step was refused. */
+static bool make_flat(sched *schedule, const space_nest_choice *choice, const char **loop, int *n)
+{
+    if (!has_constant_extents(schedule, loop, *n)) {
+        sched *trial = sched_fork(sched_context(schedule), schedule);
+        const char *one = sched_fuse(trial, loop, *n), *left;
+
+        if (!one || !space_cut_vectors(trial, one, choice->lanes, choice->unroll, &left))
+            return true;
+    }
+    loop[0] = sched_fuse(schedule, loop, *n);
+    *n = 1;
+    return loop[0];
+}
+
 /* A stage without reuse: fuses the loops where the order of elements does not matter, makes vectors of the
  * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed.
  * Vectors first, and then the parallel loop over what is left outside of them. */
@@ -306,12 +329,8 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
 
     if (n == 0)
         return true;
-    if (stage->flat && n > 1) {
-        loop[0] = sched_fuse(schedule, loop, n);
-        if (!loop[0])
-            return false;
-        n = 1;
-    }
+    if (stage->flat && n > 1 && !make_flat(schedule, choice, loop, &n))
+        return false;
     if (stage->transposed && !tile_transposed(schedule, stage, choice->tile, loop, n, &tile))
         return false;
     if (outer && n > 1)

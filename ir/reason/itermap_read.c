@@ -291,20 +291,6 @@ static const ir_expr *whole_unit(const ir_iter_marks *marks, const ir_mix *mix, 
     return unit;
 }
 
-/* Replaces the digits of the mark by the mark itself, where the mix has all of them. */
-static bool collapse_whole(ir_iter_marks *marks, ir_mix *mix, ir_mark *mark)
-{
-    const ir_expr *unit = whole_unit(marks, mix, mark), *here;
-
-    if (!unit)
-        return true;
-    for (int j = 0; j < mark->inside.n; j++)
-        if (!take_out(marks, mix, find_holder(marks, mix, mark->inside.part + j, &here),
-                      mark->inside.part + j))
-            return false;
-    return add_part(marks, mix, part_of(mark, one(marks), mark->extent, unit));
-}
-
 /* The part, where all of it lies in a digit of the mark, as one of the mark: b//3 is (a*6 + b)//3 % 2. */
 static bool name_after(ir_iter_marks *marks, ir_mark *mark, const ir_part *digit, ir_part *part)
 {
@@ -317,6 +303,24 @@ static bool name_after(ir_iter_marks *marks, ir_mark *mark, const ir_part *digit
     part->of = mark;
     part->lower = ir_iter_mul(marks, digit->scale, skip);
     part->reversed = false;
+    return true;
+}
+
+/* Replaces the digits of the mark by the mark itself, where the mix has all of them. What is left of its loops
+ * is named after it: f0//392 is (f0*16 + f1)//6272. */
+static bool collapse_whole(ir_iter_marks *marks, ir_mix *mix, ir_mark *mark)
+{
+    const ir_expr *unit = whole_unit(marks, mix, mark), *here;
+
+    for (int j = 0; unit && j < mark->inside.n; j++)
+        if (!take_out(marks, mix, find_holder(marks, mix, mark->inside.part + j, &here),
+                      mark->inside.part + j))
+            return false;
+    if (unit && !add_part(marks, mix, part_of(mark, one(marks), mark->extent, unit)))
+        return false;
+    for (int j = 0; j < mark->inside.n; j++)
+        for (int i = 0; i < mix->n; i++)
+            name_after(marks, mark, mark->inside.part + j, mix->part + i);
     return true;
 }
 

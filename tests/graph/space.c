@@ -280,6 +280,27 @@ Test(space, what_is_flat_is_one_loop_over_symbolic_extents)
     tec_context_free(cx);
 }
 
+/* Images of a batch of unknown size: whether vectors end with an image or not, the loops become one, and the
+ * schedule is never refused. */
+Test(space, images_of_a_symbolic_batch_are_flat)
+{
+    static const int64_t sizes[][3] = {{128, 56, 56}, {128, 7, 7}, {3, 5, 9},     {16, 1, 1},
+                                       {8, 14, 14},   {6, 6, 6},   {240, 28, 28}, {2, 224, 224}};
+    tec_context *cx = tec_context_new();
+
+    for (int i = 0; i < BASE_COUNT(sizes); i++) {
+        const int64_t *e = sizes[i];
+        const char *text = base_format(cx,
+                                       "def f(n, A: f32[n, %d, %d, %d]) { B[a: n, b: %d, c: %d, d: %d] = "
+                                       "max(A[a, b, c, d], 0.0) return B }",
+                                       (int)e[0], (int)e[1], (int)e[2], (int)e[0], (int)e[1], (int)e[2]);
+
+        cr_expect(strstr(trace_of(cx, text, avx512), "= fuse(B.a, B.b, B.c, B.d)"), "%s", text);
+        trace_of(cx, text, "llvm -mcpu=x86-64-v2");
+    }
+    tec_context_free(cx);
+}
+
 /* A row index is a quotient that all lanes share, masked or not. */
 Test(space, the_row_of_symbolic_columns_is_no_vector)
 {

@@ -427,3 +427,30 @@ Test(itermap, takes_symbolic_extents)
     cr_assert(ir_iter_map_detect(f, &fused, &size, 1, split, dom, 2, NULL, &map), "%s", map.reason);
     tec_context_free(cx);
 }
+
+/* A fused loop of n * 6272 was split by 16, which divides it: the highest digit needs the outer loop alone, and
+ * is written so; the others need both loops. */
+Test(itermap, knows_a_digit_of_one_loop_beside_digits_of_the_sum)
+{
+    tec_context *cx = tec_context_new();
+    ir_facts *f = ir_facts_new(cx, NULL);
+    const ir_expr *n = ir_var(cx, "n", BASE_I64), *o = ir_var(cx, "o", BASE_I64),
+                  *i = ir_var(cx, "i", BASE_I64);
+    const ir_expr *loop[] = {o, i}, *extent[] = {ir_mul(cx, n, ir_int(cx, 392)), ir_int(cx, 16)}, *out[2];
+    const ir_expr *all = ir_add(cx, ir_mul(cx, o, ir_int(cx, 16)), i), *seven = ir_int(cx, 7),
+                  *many = ir_int(cx, 128);
+    const ir_expr *bind[] = {ir_floordiv(cx, o, ir_int(cx, 392)),
+                             ir_floormod(cx, ir_floordiv(cx, all, ir_int(cx, 49)), many),
+                             ir_floormod(cx, ir_floordiv(cx, all, seven), seven),
+                             ir_floormod(cx, all, seven)},
+                  *dom[] = {n, many, seven, seven};
+    ir_iter_map map;
+
+    ir_facts_assume(f, ir_ge(cx, n, ir_int(cx, 1)));
+    cr_assert(ir_iter_map_detect(f, loop, extent, 2, bind, dom, 4, NULL, &map), "%s", map.reason);
+    cr_assert(ir_iter_map_inverse(f, &map, dom, loop, 2, out));
+    bind[1] = ir_floormod(cx, ir_floordiv(cx, all, ir_int(cx, 98)), many);
+    cr_assert(!ir_iter_map_detect(f, loop, extent, 2, bind, dom, 4, NULL, &map) && !map.injective,
+              "the digit all // 49 %% 2 is used by no binding");
+    tec_context_free(cx);
+}
