@@ -4,8 +4,8 @@
  * functions put the extents into an array and call the one that does the work.
  *
  * top_k keeps the positions of the best k elements in a heap, with the worst of them at the root. Most
- * elements are not better than the root; where neighbours in a row are neighbours in memory, a block of them is
- * compared at once, which a compiler does by vectors:
+ * elements are not better than the root; where neighbours in a row are neighbours in memory, a block of them
+ * is compared at once, which a compiler does by vectors:
  *
  *     x = [3, 9, 4, 1], k = 2, largest:   heap {3, 9};  4 beats 3: {4, 9};  1 does not;  in order: 9, 4
  *
@@ -147,9 +147,9 @@ SELECT_ANY(i64)
 
 /* ---- the same for 32-bit elements, in rows of less than 2^32 of them ----
  *
- * Value and position make one number, the entry, so that one comparison decides. The value is in the upper half,
- * as a number that is greater the earlier the element goes; below is the complement of the position. Entries
- * stand where the positions will stand in the end. */
+ * Value and position make one number, the entry, so that one comparison decides. The value is in the upper
+ * half, as a number that is greater the earlier the element goes; below is the complement of the position.
+ * Entries stand where the positions will stand in the end. */
 
 static uint32_t key_f32(f32 value, bool largest)
 {
@@ -174,8 +174,8 @@ static int64_t position_of(uint64_t entry)
     return (int64_t)(uint32_t)~entry;
 }
 
-/* Lets the entry at `at` sink in a heap of `size`, whose root is the least. Most entries sink far, so the lesser
- * children move up all the way to a leaf first, and the entry rises from there. */
+/* Lets the entry at `at` sink in a heap of `size`, whose root is the least. Most entries sink far, so the
+ * lesser children move up all the way to a leaf first, and the entry rises from there. */
 static void sink_entry(uint64_t *heap, int64_t step, int64_t at, int64_t size)
 {
     int64_t top = at;
