@@ -327,9 +327,9 @@ static const char *laid_out(const char *text)
 }
 
 #define TWO_CONVOLUTIONS(between)                                                                            \
-    "input v0 \"x\": f32[n, 8, 4, 4]\ninput v1 \"w\": f32[16, 8, 1, 1]\ninput v2 \"u\": f32[8, 16, 1, 1]\n"  \
-    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1)\n" between                                                 \
-    "v9: f32[n, 8, 4, 4] = op conv \"b\"(v8, v2)\noutput \"y\" v9\n"
+    "input v0 \"x\": f32[n, 8, 4, 4]\ninput v1 \"w\": f32[16, 8, 3, 3]\ninput v2 \"u\": f32[8, 16, 3, 3]\n"  \
+    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])\n" between                             \
+    "v9: f32[n, 8, 4, 4] = op conv \"b\"(v8, v2) @pads([1, 1, 1, 1])\noutput \"y\" v9\n"
 
 Test(passes, channels_stay_packed_between_convolutions)
 {
@@ -396,8 +396,8 @@ Test(passes, what_needs_plain_channels_gets_them)
 
 Test(passes, concatenated_channels_stay_packed)
 {
-    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\nv2: f32[1, "
-                              "8, 4, 4] = op conv \"a\"(v0, v1)\n"
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 3, 3]\nv2: f32[1, "
+                              "8, 4, 4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])\n"
                               "v3: f32[1, 8, 4, 4] = op relu \"r\"(v2)\nv4: f32[1, 16, 4, 4] = op concat "
                               "\"c\"(v2, v3) @axis(1)\noutput \"y\" v4\n"),
                      "pack_channels conv_packed relu concat unpack_channels");
@@ -405,24 +405,26 @@ Test(passes, concatenated_channels_stay_packed)
 
 Test(passes, an_image_is_read_plain_and_odd_channels_are_left_alone)
 {
-    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 3, 4, 4]\ninput v1 \"w\": f32[8, 3, 1, 1]\nv2: f32[1, "
-                              "8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n"),
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 3, 4, 4]\ninput v1 \"w\": f32[8, 3, 3, 3]\nv2: f32[1, "
+                              "8, 4, 4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])\noutput \"y\" v2\n"),
                      "conv_packed unpack_channels");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 9, 4, 4]\ninput v1 \"w\": f32[8, 9, 1, 1]\nv2: f32[1, 8, 4, "
-                        "4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[9, 8, 1, 1]\nv2: f32[1, 9, 4, "
-                        "4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 4, 1, 1]\nv2: f32[1, 8, 4, "
-                        "4] = op conv \"a\"(v0, v1) @group(2)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 9, 4, 4]\ninput v1 \"w\": f32[8, 9, 3, 3]\nv2: f32[1, 8, 4, "
+                        "4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[9, 8, 3, 3]\nv2: f32[1, 9, 4, "
+                        "4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 4, 3, 3]\nv2: f32[1, 8, 4, "
+                        "4] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1]) @group(2)\noutput \"y\" v2\n");
 }
 
 Test(passes, packed_forms_stay_in_the_body_that_makes_them)
 {
     cr_assert_str_eq(
-        laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\ninput v2 \"go\": bool[]\n"
-                 "v3: f32[1, 8, 4, 4] = if \"i\"(v2) {\nv4: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput "
+        laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 3, 3]\ninput v2 \"go\": bool[]\n"
+                 "v3: f32[1, 8, 4, 4] = if \"i\"(v2) {\nv4: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1) "
+                 "@pads([1, 1, 1, 1])\noutput "
                  "v4\n} {\noutput v0\n}\n"
-                 "v5: f32[1, 8, 4, 4] = op conv \"b\"(v0, v1)\noutput \"y\" v3\noutput \"z\" v5\n"),
+                 "v5: f32[1, 8, 4, 4] = op conv \"b\"(v0, v1) @pads([1, 1, 1, 1])\noutput \"y\" v3\noutput "
+                 "\"z\" v5\n"),
         "(pack_channels conv_packed unpack_channels) pack_channels conv_packed unpack_channels");
 }
 
@@ -440,4 +442,70 @@ Test(passes, packed_channels_give_the_same_results)
                  "v8: f32[1, 8, 2, 2] = op average_pool \"p\"(v7) @kernel([2, 2])\nv9: f32[1, 8, 2, 2] = op "
                  "add \"s\"(v8, v8)\noutput \"y\" v9\n",
                  32);
+}
+
+/* ---- products of single pixels ---- */
+
+#define ONE_PIXEL(behind)                                                                                    \
+    "input v0 \"x\": f32[n, 16, 4, 4]\ninput v1 \"w\": f32[16, 16, 1, 1]\ninput v2 \"b\": f32[16]\n"         \
+    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1, v2)\n" behind
+
+/* Reshapes of weights, pixels and bias stand in front; what follows works on the product. */
+Test(passes, a_convolution_of_single_pixels_is_a_product)
+{
+    cr_expect_str_eq(laid_out(ONE_PIXEL("v8: f32[n, 16, 4, 4] = op relu \"r\"(v3)\noutput \"y\" v8\n")),
+                     "reshape reshape matmul reshape add relu reshape");
+    cr_expect_str_eq(laid_out(ONE_PIXEL("input v4 \"s\": f32[16, 1, 1]\nv5: f32[n, 16, 4, 4] = op mul "
+                                        "\"m\"(v3, v4)\nv8: f32[n, 16, 4, 4] = op add \"r\"(v5, v0)\n"
+                                        "output \"y\" v8\n")),
+                     "reshape reshape matmul reshape add reshape mul reshape add reshape");
+    cr_expect_str_eq(laid_out(ONE_PIXEL("input v4 \"s\": f32[n, 1, 4, 4]\nv8: f32[n, 16, 4, 4] = op mul "
+                                        "\"m\"(v3, v4)\noutput \"y\" v8\n")),
+                     "reshape reshape matmul reshape add reshape mul", "a value for each pixel");
+}
+
+Test(passes, a_product_needs_one_pixel_and_many_channels)
+{
+    static const char *const plain[] = {
+        "f32[16, 16, 1, 1]\nv2: f32[1, 16, 6, 6] = op conv \"a\"(v0, v1) @pads([1, 1, 1, 1])",
+        "f32[16, 16, 1, 1]\nv2: f32[1, 16, 2, 2] = op conv \"a\"(v0, v1) @strides([2, 2])",
+        "f32[16, 4, 1, 1]\nv2: f32[1, 16, 4, 4] = op conv \"a\"(v0, v1) @group(4)",
+        "f32[16, 1, 1, 1]\nv2: f32[1, 16, 4, 4] = op conv \"a\"(v0, v1) @group(16)",
+        "f32[16, 16, 1, 2]\nv2: f32[1, 16, 4, 3] = op conv \"a\"(v0, v1)",
+    };
+
+    for (int i = 0; i < BASE_COUNT(plain); i++)
+        cr_expect_not(strstr(laid_out(base_format(cx,
+                                                  "input v0 \"x\": f32[1, 16, 4, 4]\ninput v1 \"w\": "
+                                                  "%s\noutput \"y\" v2\n",
+                                                  plain[i])),
+                             "matmul"),
+                      "%s", plain[i]);
+}
+
+/* Packing 16 channels in front of it costs less than packing its result. */
+Test(passes, what_a_convolution_wants_packed_is_no_product)
+{
+    cr_expect_str_eq(
+        laid_out(ONE_PIXEL("v4: f32[n, 16, 4, 4] = op relu \"r\"(v3)\ninput v5 \"u\": f32[8, 16, 3, 3]\n"
+                           "v8: f32[n, 8, 2, 2] = op conv \"c\"(v4, v5)\noutput \"y\" v8\n")),
+        "pack_channels conv_packed relu conv_packed unpack_channels");
+}
+
+Test(passes, products_of_single_pixels_give_the_same_results)
+{
+    base_text weights = {0};
+
+    for (int i = 0; i < 2 * 8 * 8; i++)
+        base_addf(cx, &weights, "%s%d.5", i ? ", " : "", i * 7 % 11 - 5);
+    same_results(graph_layout,
+                 base_format(cx,
+                             "input v0 \"x\": f32[1, 16, 2, 2]\nconstant v1 \"w\": f32[16, 8, 1, 1] = [%s]\n"
+                             "constant v2 \"b\": f32[16] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, "
+                             "-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0]\n"
+                             "v3: f32[1, 16, 2, 2] = op conv \"c\"(v0, v1, v2) @group(2)\n"
+                             "v4: f32[1, 16, 2, 2] = op relu \"r\"(v3)\n"
+                             "v5: f32[1, 16, 2, 2] = op add \"s\"(v4, v0)\noutput \"y\" v5\n",
+                             base_text_str(cx, &weights)),
+                 64);
 }
