@@ -236,8 +236,8 @@ static bool make_product(graph_rewrite *rw, const graph_node *node, const channe
     return replace_by_product(rw, node, y);
 }
 
-/* An operand beside a product: as it is where it has one element, otherwise in the shape of the product, or of
- * its channels where it has a value for each; NULL: it has another shape. */
+/* An operand beside a product: as it is where it has one element, otherwise in the shape of the product, or
+ * of its channels where it has a value for each; NULL: it has another shape. */
 static graph_value *product_operand(graph_rewrite *rw, const graph_node *node, graph_value *value,
                                     const op_type *product)
 {

@@ -306,8 +306,8 @@ static bool name_after(ir_iter_marks *marks, ir_mark *mark, const ir_part *digit
     return true;
 }
 
-/* Replaces the digits of the mark by the mark itself, where the mix has all of them. What is left of its loops
- * is named after it: f0//392 is (f0*16 + f1)//6272. */
+/* Replaces the digits of the mark by the mark itself, where the mix has all of them. What is left of its
+ * loops is named after it: f0//392 is (f0*16 + f1)//6272. */
 static bool collapse_whole(ir_iter_marks *marks, ir_mix *mix, ir_mark *mark)
 {
     const ir_expr *unit = whole_unit(marks, mix, mark), *here;

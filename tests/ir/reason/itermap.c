@@ -428,8 +428,8 @@ Test(itermap, takes_symbolic_extents)
     tec_context_free(cx);
 }
 
-/* A fused loop of n * 6272 was split by 16, which divides it: the highest digit needs the outer loop alone, and
- * is written so; the others need both loops. */
+/* A fused loop of n * 6272 was split by 16, which divides it: the highest digit needs the outer loop alone,
+ * and is written so; the others need both loops. */
 Test(itermap, knows_a_digit_of_one_loop_beside_digits_of_the_sum)
 {
     tec_context *cx = tec_context_new();
