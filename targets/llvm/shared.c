@@ -11,6 +11,9 @@
  *     execute   for each import a stub that jumps to its address, .text
  *     write     .dynamic, the address of each import
  *
+ * Behind the parts follows what the loader does not need, but disassemblers and profilers do: the object's
+ * own symbols with their new addresses, and a table of sections.
+ *
  * A part begins in the file where the part before ends. In memory a part begins one page further, so that no
  * page has two protections, and the rests modulo the page are equal, as the loader demands. With pages of
  * 0x1000 bytes and parts that begin at 0, 0x2c0 and 0x940 in the file, addresses begin at 0, 0x12c0 and
@@ -24,6 +27,10 @@
 typedef enum { READ, EXECUTE, WRITE, PARTS } part;
 
 enum { HEADERS = PARTS + 2, DYNAMIC = 9, STUB_BYTES = 16, CODE_ALIGN = 64 };
+
+/* The sections of the new file, and their names. */
+enum { NO_SECTION, TEXT, DYNSYM, DYNSTR, SYMTAB, STRTAB, SECTION_NAMES, SECTIONS };
+static const char section_names[] = "\0.text\0.dynsym\0.dynstr\0.symtab\0.strtab\0.shstrtab";
 
 /* What differs between architectures. `relocate` changes the bytes at `at`, whose address is `from`, so that
  * they refer to `to`; false: the type is not known, or the distance is too far. */
@@ -41,13 +48,15 @@ typedef struct {
     const char *object, *names;
     const Elf64_Shdr *sections;
     int n_sections;
+    const Elf64_Shdr *table; /* the section of the symbols */
     const Elf64_Sym *symbols;
     int n_symbols;
 
     uint64_t *section_at;   /* where each section lies in the new file; 0: nowhere */
     uint64_t *stub_at;      /* the same of each symbol's stub; 0: it has none */
     int n_shown, n_imports; /* symbols of the new file, imports among them */
-    uint64_t table, hash, relocations, strings, dynamic, slots; /* in the new file */
+    /* in the new file */
+    uint64_t shown, hash, relocations, strings, dynamic, slots, all, names_at, section_names_at, headers;
     uint64_t begin[PARTS], end[PARTS];
     char *bytes;
     uint64_t size;
@@ -60,6 +69,7 @@ static bool find_tables(shared *self)
 
         if (s->sh_type != SHT_SYMTAB)
             continue;
+        self->table = s;
         self->symbols = (const void *)(self->object + s->sh_offset);
         self->n_symbols = (int)(s->sh_size / sizeof *self->symbols);
         self->names = self->object + self->sections[s->sh_link].sh_offset;
@@ -137,7 +147,7 @@ static uint64_t name_bytes(const shared *self)
 static void take_read(shared *self)
 {
     take(self, sizeof(Elf64_Ehdr) + HEADERS * sizeof(Elf64_Phdr), 1);
-    self->table = take(self, (1 + (uint64_t)self->n_shown) * sizeof(Elf64_Sym), 8);
+    self->shown = take(self, (1 + (uint64_t)self->n_shown) * sizeof(Elf64_Sym), 8);
     self->hash = take(self, (4 + (uint64_t)self->n_shown) * sizeof(Elf64_Word), 8);
     self->relocations = take(self, (uint64_t)self->n_imports * sizeof(Elf64_Rela), 8);
     self->strings = take(self, name_bytes(self), 1);
@@ -165,6 +175,10 @@ static bool arrange(shared *self)
     self->dynamic = self->begin[WRITE] = take(self, DYNAMIC * sizeof(Elf64_Dyn), 16);
     self->slots = take(self, (uint64_t)self->n_imports * sizeof(Elf64_Addr), 8);
     self->end[WRITE] = self->size;
+    self->all = take(self, self->table->sh_size, 8);
+    self->names_at = take(self, self->sections[self->table->sh_link].sh_size, 1);
+    self->section_names_at = take(self, sizeof section_names, 1);
+    self->headers = take(self, SECTIONS * sizeof(Elf64_Shdr), 8);
     return known;
 }
 
@@ -184,7 +198,11 @@ static void put_headers(const shared *self)
                          .e_phoff = sizeof *file,
                          .e_ehsize = sizeof *file,
                          .e_phentsize = sizeof *segment,
-                         .e_phnum = HEADERS};
+                         .e_phnum = HEADERS,
+                         .e_shoff = self->headers,
+                         .e_shentsize = sizeof(Elf64_Shdr),
+                         .e_shnum = SECTIONS,
+                         .e_shstrndx = SECTION_NAMES};
     memcpy(file->e_ident, self->object, EI_NIDENT);
     for (int p = 0; p < PARTS; p++) {
         uint64_t at = address(self, self->begin[p]), n = self->end[p] - self->begin[p];
@@ -207,14 +225,14 @@ static Elf64_Sym shown_symbol(const shared *self, int symbol, char **strings)
     if (is_import(self, symbol))
         return s;
     s.st_value += address(self, self->section_at[s.st_shndx]);
-    s.st_shndx = EXECUTE + 1; /* any that is defined: the file has no table of sections */
+    s.st_shndx = TEXT;
     return s;
 }
 
 /* All symbols hang in one chain of the hash table: there are a few. */
 static void put_symbols(const shared *self)
 {
-    Elf64_Sym *symbols = (Elf64_Sym *)(void *)(self->bytes + self->table);
+    Elf64_Sym *symbols = (Elf64_Sym *)(void *)(self->bytes + self->shown);
     Elf64_Word *hash = (Elf64_Word *)(void *)(self->bytes + self->hash), *chain = hash + 3;
     Elf64_Rela *relocation = (Elf64_Rela *)(void *)(self->bytes + self->relocations);
     char *strings = self->bytes + self->strings + 1;
@@ -244,7 +262,7 @@ static void put_dynamic(const shared *self)
 {
     const Elf64_Dyn entries[DYNAMIC] = {
         {DT_HASH, {address(self, self->hash)}},
-        {DT_SYMTAB, {address(self, self->table)}},
+        {DT_SYMTAB, {address(self, self->shown)}},
         {DT_SYMENT, {sizeof(Elf64_Sym)}},
         {DT_STRTAB, {address(self, self->strings)}},
         {DT_STRSZ, {name_bytes(self)}},
@@ -255,6 +273,84 @@ static void put_dynamic(const shared *self)
     };
 
     memcpy(self->bytes + self->dynamic, entries, sizeof entries);
+}
+
+/* ---- what tools read ---- */
+
+/* The object's symbols where they are now; those of what is no code stand for numbers. */
+static void put_all_symbols(const shared *self)
+{
+    Elf64_Sym *to = (Elf64_Sym *)(void *)(self->bytes + self->all);
+
+    memcpy(self->bytes + self->names_at, self->names, self->sections[self->table->sh_link].sh_size);
+    memcpy(to, self->symbols, self->table->sh_size);
+    for (int i = 0; i < self->n_symbols; i++) {
+        unsigned section = to[i].st_shndx;
+
+        if (section == SHN_UNDEF || section >= (unsigned)self->n_sections || !self->section_at[section])
+            continue;
+        to[i].st_value += address(self, self->section_at[section]);
+        to[i].st_shndx = self->sections[section].sh_flags & SHF_EXECINSTR ? TEXT : SHN_ABS;
+    }
+}
+
+/* Where the name of a section of the new file begins among all their names. */
+static Elf64_Word section_name(int section)
+{
+    const char *at = section_names;
+
+    for (int i = 0; i < section; i++)
+        at += strlen(at) + 1;
+    return (Elf64_Word)(at - section_names);
+}
+
+/* Code is one section, with the stubs in front; what only the loader needs has none. */
+static void put_sections_table(const shared *self)
+{
+    const uint64_t code = self->begin[EXECUTE], strings = self->sections[self->table->sh_link].sh_size;
+    Elf64_Shdr header[SECTIONS] = {
+        [TEXT] = {.sh_type = SHT_PROGBITS,
+                  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                  .sh_addr = address(self, code),
+                  .sh_offset = code,
+                  .sh_size = self->end[EXECUTE] - code,
+                  .sh_addralign = CODE_ALIGN},
+        [DYNSYM] = {.sh_type = SHT_DYNSYM,
+                    .sh_flags = SHF_ALLOC,
+                    .sh_addr = self->shown,
+                    .sh_offset = self->shown,
+                    .sh_size = (1 + (uint64_t)self->n_shown) * sizeof(Elf64_Sym),
+                    .sh_link = DYNSTR,
+                    .sh_info = 1,
+                    .sh_addralign = 8,
+                    .sh_entsize = sizeof(Elf64_Sym)},
+        [DYNSTR] = {.sh_type = SHT_STRTAB,
+                    .sh_flags = SHF_ALLOC,
+                    .sh_addr = self->strings,
+                    .sh_offset = self->strings,
+                    .sh_size = name_bytes(self),
+                    .sh_addralign = 1},
+        [SYMTAB] = {.sh_type = SHT_SYMTAB,
+                    .sh_offset = self->all,
+                    .sh_size = self->table->sh_size,
+                    .sh_link = STRTAB,
+                    .sh_info = self->table->sh_info,
+                    .sh_addralign = 8,
+                    .sh_entsize = sizeof(Elf64_Sym)},
+        [STRTAB] = {.sh_type = SHT_STRTAB,
+                    .sh_offset = self->names_at,
+                    .sh_size = strings,
+                    .sh_addralign = 1},
+        [SECTION_NAMES] = {.sh_type = SHT_STRTAB,
+                           .sh_offset = self->section_names_at,
+                           .sh_size = sizeof section_names,
+                           .sh_addralign = 1},
+    };
+
+    for (int i = 0; i < SECTIONS; i++)
+        header[i].sh_name = section_name(i);
+    memcpy(self->bytes + self->headers, header, sizeof header);
+    memcpy(self->bytes + self->section_names_at, section_names, sizeof section_names);
 }
 
 /* ---- the object's own references ---- */
@@ -430,6 +526,8 @@ const void *llvm_shared(tec_context *cx, const target_code *code, size_t *size)
     put_headers(&s);
     put_symbols(&s);
     put_dynamic(&s);
+    put_all_symbols(&s);
+    put_sections_table(&s);
     *size = s.size;
     return put_sections(&s) ? s.bytes : NULL;
 }

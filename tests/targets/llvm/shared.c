@@ -69,7 +69,9 @@ static const char text[] =
     "float twice(float x) { return other(other(x)); }\n"
     "void zero(char *to, unsigned long n) { memset(to, 0, n); }\n"
     "void copy(char *to, const char *from, unsigned long n) { memcpy(to + 1, from, n - 1); to[0] = 'x'; }\n"
-    "int pick(int n, int x) { switch (n) { case 0: return x * x; case 1: return x / 3; case 2: return x - "
+    "static __attribute__((noinline)) int square(int x) { return x * x; }\n"
+    "int pick(int n, int x) { switch (n) { case 0: return square(x); case 1: return x / 3; case 2: return x "
+    "- "
     "9;\n"
     "case 3: return x << 3; case 4: return x ^ 77; case 5: return -x; default: return 1; } }\n";
 
@@ -104,8 +106,8 @@ Test(shared, functions_find_constants_each_other_and_imports)
     dlclose(handle);
 }
 
-/* The kind, binding and name of each symbol that a loader sees. */
-static const char *names_of(const void *bytes, size_t size)
+/* What a program of LLVM says of the file, sorted. */
+static const char *asked(const void *bytes, size_t size, const char *program, const char *filter)
 {
     char path[] = TEC_BINARY_DIR "/tests/names-XXXXXX";
     int file = mkstemp(path);
@@ -114,14 +116,24 @@ static const char *names_of(const void *bytes, size_t size)
 
     cr_assert_eq(write(file, bytes, size), (ssize_t)size);
     close(file);
-    FILE *out = popen(
-        base_format(cx, "llvm-readelf-19 --dyn-symbols '%s' | awk 'NR > 4 {print $4, $5, $8}' | sort", path),
-        "r");
+    FILE *out = popen(base_format(cx, "%s '%s' | awk '%s' | sort", program, path, filter), "r");
     while (fgets(line, sizeof line, out))
         base_addf(cx, &all, "%s", line);
     cr_assert_eq(pclose(out), 0);
     unlink(path);
     return base_text_str(cx, &all);
+}
+
+/* The kind, binding and name of each symbol that a loader sees. */
+static const char *names_of(const void *bytes, size_t size)
+{
+    return asked(bytes, size, "llvm-readelf-19 --dyn-symbols", "NR > 4 {print $4, $5, $8}");
+}
+
+/* The functions that a disassembler sees, local ones too. */
+static const char *functions_of(const void *bytes, size_t size)
+{
+    return asked(bytes, size, "llvm-objdump-19 -d", "/>:$/ {print $2}");
 }
 
 Test(shared, has_the_names_of_a_linked_one)
@@ -136,6 +148,7 @@ Test(shared, has_the_names_of_a_linked_one)
 
         cr_assert(bytes && linked, "%s: %s", options[i], tec_context_error(cx));
         cr_expect_str_eq(names_of(bytes, size), names_of(linked, linked_size));
+        cr_expect(strstr(functions_of(bytes, size), "<square>:"), "%s", functions_of(bytes, size));
     }
 }
 
