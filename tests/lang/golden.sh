@@ -10,10 +10,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 # The parameters: 0.5 throughout, 4 bytes 00 00 00 3f each.
-header='{"K":{"dtype":"F32","shape":[16,16,1,1],"data_offsets":[0,1024]},"S":{"dtype":"F32","shape":[16],"data_offsets":[1024,1088]},"W":{"dtype":"F32","shape":[4,4],"data_offsets":[1088,1152]}}'
+header='{"K":{"dtype":"F32","shape":[16,16,2,2],"data_offsets":[0,4096]},"S":{"dtype":"F32","shape":[16],"data_offsets":[4096,4160]},"W":{"dtype":"F32","shape":[4,4],"data_offsets":[4160,4224]}}'
 {
     printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s" "$header"
-    for ((i = 0; i < 288; i++)); do printf '\0\0\0\x3f'; done
+    for ((i = 0; i < 1056; i++)); do printf '\0\0\0\x3f'; done
 } >"$dir/params.safetensors"
 [ ${#header} -lt 256 ]
 
