@@ -221,6 +221,12 @@ static void print_devices(const tool_tune_show *show)
 
 /* ---- the end ---- */
 
+/* Versions of a kernel count by parts of its uses. */
+static int decimals(double uses)
+{
+    return uses == floor(uses) ? 0 : 2;
+}
+
 /* For people a line with the key; for programs an object with all that identifies the kernel. */
 void tool_tune_kernel(tec_context *cx, const tune_task *task, const target *machine, bool json)
 {
@@ -228,7 +234,8 @@ void tool_tune_kernel(tec_context *cx, const tune_task *task, const target *mach
     cJSON *j;
 
     if (!json) {
-        printf("%s  %4.0f x  %s\n", job_task_hash(task, key), task->weight, task->name);
+        printf("%s  %4.*f x  %s\n", job_task_hash(task, key), decimals(task->weight), task->weight,
+               task->name);
         return;
     }
     j = cJSON_CreateObject();
@@ -345,9 +352,9 @@ static void print_row(tec_context *cx, const tune_state *state)
                        : state->adopted     ? "adopted"
                                             : "as before";
 
-    printf("%s%5.0f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n",
-           tool_tune_name(cx, state->task->name, name_columns()), state->task->weight, state->trials,
-           state->failed, duration(state->before, before, sizeof before),
+    printf("%s%5.*f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n",
+           tool_tune_name(cx, state->task->name, name_columns()), decimals(state->task->weight),
+           state->task->weight, state->trials, state->failed, duration(state->before, before, sizeof before),
            duration(state->after, after, sizeof after), tool_tune_ratio(state->before, state->after),
            state->task->flops > 0 ? tool_tune_speed(state->task, state->after, rate, sizeof rate) : "-",
            what);
