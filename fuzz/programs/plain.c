@@ -109,25 +109,36 @@ static graph_value *normalised(fuzz_program *self, graph_value *value, int64_t c
     return fuzz_op(self, "batch_norm", in, 5, NULL, 0);
 }
 
+enum { CHANNELS = 16 };
+
+/* The image stays as large as it is. A kernel of one pixel is computed as a product of matrices, a larger one
+ * over packed channels. */
+static graph_value *convolution(fuzz_program *self, graph_value *value)
+{
+    tec_context *cx = self->cx;
+    int64_t size = 1 + fuzz_draw(&self->state, 2);
+    const int64_t weight[] = {CHANNELS, CHANNELS, size, size}, one[] = {1, 1},
+                  pads[] = {0, 0, size - 1, size - 1};
+    op_attr attr[] = {op_attr_ints(cx, "strides", one, 2), op_attr_ints(cx, "dilations", one, 2),
+                      op_attr_ints(cx, "pads", pads, 4), op_attr_int("group", 1)};
+    graph_value *in[] = {value, fuzz_floats(self, 4, weight)};
+
+    return fuzz_op(self, "conv", in, 2, attr, 4);
+}
+
 /* Two convolutions with a batch normalisation between them, over as many channels as a vector may have. */
 static bool convolutions(fuzz_program *self)
 {
-    enum { CHANNELS = 16 };
     tec_context *cx = self->cx;
-    const int64_t weight[] = {CHANNELS, CHANNELS, 1, 1}, one[] = {1, 1}, none[] = {0, 0, 0, 0},
-                  axes[] = {2, 3};
+    const int64_t one[] = {1, 1}, axes[] = {2, 3};
     const ir_expr *wide[] = {ir_int(cx, CHANNELS), ir_int(cx, FUZZ_WIDTH)},
                   *image[] = {ir_int(cx, 1), wide[0], ir_int(cx, 2), ir_int(cx, 2)};
-    op_attr attr[] = {op_attr_ints(cx, "strides", one, 2), op_attr_ints(cx, "dilations", one, 2),
-                      op_attr_ints(cx, "pads", none, 4), op_attr_int("group", 1)},
-            mean[] = {op_attr_ints(cx, "axes", axes, 2), op_attr_int("keepdims", 1)};
+    op_attr mean[] = {op_attr_ints(cx, "axes", axes, 2), op_attr_int("keepdims", 1)};
     graph_value *value = fuzz_shaped(
         self, "reshape", fuzz_shaped(self, "expand", fuzz_pick(self, FUZZ_VECTOR), wide, 2), image, 4);
 
     for (int k = 0; k < 2; k++) {
-        graph_value *in[] = {value, fuzz_floats(self, 4, weight)};
-
-        value = fuzz_op(self, "conv", in, 2, attr, 4);
+        value = convolution(self, value);
         if (k == 0)
             value = normalised(self, value, CHANNELS);
         value = fuzz_op(self, "tanh", &value, 1, NULL, 0);

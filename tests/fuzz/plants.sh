@@ -9,7 +9,7 @@ cat >"$out/from" <<'END'
 reason_carried 0 3
 reason_private 0 3
 reason_owned 0 4
-reason_once 0 6
+reason_once 65 4
 reason_combined 0 4
 reason_parts 0 4
 reason_shared 1 3

@@ -6,10 +6,10 @@ set -e
 cat >"$out/from" <<'END'
 simplify_perm 36
 common_operand 0
-batch_norm_mean 18
+batch_norm_mean 30
 dead_symbols 5
 layout_axes 15
-choose_shared 18
+choose_shared 161
 fold_leaf 3
 fuse_readers 1
 plan_kill 0
