@@ -144,7 +144,9 @@ static bool steps_fit(factoring *self)
 }
 
 /* Splits the predicate: `inside` is about reduction loops, `outside` about all others. A conjunct about both
- * would have to guard the init of S.rf for some groups and not for others. */
+ * would have to guard the init of S.rf for some groups and not for others. A block that never runs has the
+ * predicate false, in which the conditions of its loops are gone: it counts for both, since S.rf may be moved
+ * to where it runs. */
 static bool predicate_fits(factoring *self)
 {
     tec_context *cx = self->c->cx;
@@ -162,9 +164,9 @@ static bool predicate_fits(factoring *self)
         if (reduce && spatial)
             return sched_refuse(self->c, "the predicate '%s' depends on spatial and on reduction loops",
                                 ir_expr_text(cx, all.at[i]));
-        if (reduce)
+        if (reduce || ir_is_value(all.at[i], 0))
             self->inside = ir_all(cx, self->inside, all.at[i]);
-        else
+        if (!reduce)
             self->outside = ir_all(cx, self->outside, all.at[i]);
     }
     return true;
