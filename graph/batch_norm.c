@@ -4,15 +4,16 @@
  *  => s = gamma / sqrt(var + epsilon)
  *     y = conv(x, w * s[o, 1, ...], (b - mean) * s + beta)
  *
- * where the convolution has no other reader and all parameters are constant; otherwise y = x * s[c, 1, ...] +
- * (beta - mean * s)[c, 1, ...]. The arithmetic on parameters is left as nodes, which constant folding
- * computes.
+ * where the convolution has no other reader and all parameters depend on constants alone; otherwise y = x *
+ * s[c, 1, ...] + (beta - mean * s)[c, 1, ...]. The arithmetic on parameters is left as nodes, which constant
+ * folding computes, together with what parameters are computed by (a ConstantOfShape, say).
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
 
 typedef struct {
     base_map uses;
+    base_map known; /* old value -> itself: it depends on constants alone */
 } state;
 
 /* Uses are counted in the old graph: in the new one, readers that were not visited yet would be missing. */
@@ -123,6 +124,29 @@ static bool into_arithmetic(graph_rewrite *rw, const graph_node *bn, graph_value
     return y != NULL;
 }
 
+static bool is_known(const state *st, const graph_value *value)
+{
+    return value->constant || base_map_get(&st->known, value);
+}
+
+/* Notes the results of an operator whose operands are known; nodes come in the order of their dependences. A
+ * symbol in an extent is the run's. */
+static void note_known(graph_rewrite *rw, const graph_node *node)
+{
+    state *st = rw->user;
+    bool known = node->kind == GRAPH_OP;
+    int64_t extent;
+
+    for (int k = 0; k < node->n_in && known; k++)
+        known = !node->in[k] || is_known(st, node->in[k]);
+    for (int k = 0; k < node->n_out && known; k++) {
+        for (int d = 0; d < node->out[k]->type.n && known; d++)
+            known = ir_is_int(node->out[k]->type.dim[d], &extent);
+        if (known)
+            base_map_put(rw->cx, &st->known, node->out[k], node->out[k]);
+    }
+}
+
 /* Rewrites a batch normalisation with constant parameters. A convolution whose result somebody else reads
  * must stay as it is: then the normalisation becomes a multiplication and an addition. */
 static bool visit(graph_rewrite *rw, const graph_node *node)
@@ -130,15 +154,17 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     state *st = rw->user;
     graph_value *in[5];
 
+    note_known(rw, node);
     if (node->kind != GRAPH_OP || !base_same(node->op->name, "batch_norm") || node->n_out != 1)
         return graph_keep(rw, node);
     for (int k = 0; k < 5; k++)
         in[k] = graph_new_value(rw, node->in[k]);
     for (int k = 1; k < 5; k++)
-        if (!in[k]->constant)
+        if (!is_known(st, node->in[k]))
             return graph_keep(rw, node);
-    const graph_node *conv = in[0]->node;
-    if (conv && conv->kind == GRAPH_OP && base_same(conv->op->name, "conv") && conv->in[1]->constant &&
+    const graph_node *conv = in[0]->node, *old = node->in[0]->node;
+    if (conv && conv->kind == GRAPH_OP && base_same(conv->op->name, "conv") && old && old->kind == GRAPH_OP &&
+        base_same(old->op->name, "conv") && is_known(st, old->in[1]) &&
         graph_uses(&st->uses, node->in[0]) == 1)
         return into_conv(rw, node, conv, in);
     return into_arithmetic(rw, node, in);

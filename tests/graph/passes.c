@@ -195,6 +195,22 @@ Test(passes, batch_norm_of_an_input_becomes_arithmetic)
     cr_assert_eq(count_ops(m, "batch_norm"), 0);
 }
 
+/* A variance of ones that an operator makes, and weights that are doubled. */
+Test(passes, batch_norm_folds_with_what_constants_are_computed_to)
+{
+    graph_module *m =
+        same_results(graph_fold_batch_norm,
+                     PARAMETERS "v8: f32[2] = op exp \"e\"(v1)\n"
+                                "v9: f32[2, 1, 1, 1] = op add \"w\"(v4, v4)\n"
+                                "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v9)\n"
+                                "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v8)\n"
+                                "output \"y\" v7\n",
+                     8);
+
+    cr_assert_eq(count_ops(m, "batch_norm"), 0);
+    cr_assert_str_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->op->name, "conv");
+}
+
 Test(passes, batch_norm_with_parameters_that_are_computed_stays)
 {
     keeps(graph_fold_batch_norm, "input v0: f32[3]\ninput v1: f32[2, 3, 5]\nv2: f32[2, 3, 5] = op batch_norm "
