@@ -38,6 +38,7 @@ typedef struct {
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
     bool no_f64;       /* it cannot compute in doubles */
+    bool has_fma;      /* a multiply-add in one instruction, rounded once */
     const char *cores; /* its blocks run on cores of this CPU's kind (TARGET_CORES); NULL: it is no CPU */
     /* what the driver says of such a device, in its name or the device's; NULL: nothing that tells it */
     const char *said;

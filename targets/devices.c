@@ -1,7 +1,8 @@
 /* targets/devices.c -- the table of GPUs and accelerators; the first row of a kind is its default.
  *
  * shared_bytes is the most that one block may ask for, register_bytes the register file of one
- * multiprocessor.
+ * multiprocessor. An OpenCL device that nothing is known of may compute multiply-adds by a long function, so
+ * its row has none.
  */
 #include <string.h>
 
@@ -12,17 +13,17 @@
 enum { KIB = 1024 };
 
 const target_device target_devices[] = {
-    {"cuda", "sm_80", 1024, 32, 163 * KIB, 256 * KIB, false, NULL, "compute capability 8.0"},
-    {"cuda", "sm_70", 1024, 32, 96 * KIB, 256 * KIB, false, NULL, "compute capability 7.0"},
-    {"cuda", "sm_75", 1024, 32, 64 * KIB, 256 * KIB, false, NULL, "compute capability 7.5"},
-    {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB, false, NULL, "compute capability 8.6"},
-    {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false, NULL, "compute capability 8.9"},
-    {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false, NULL, NULL},
-    {"cuda", "sm_90a", 1024, 32, 227 * KIB, 256 * KIB, false, NULL, "compute capability 9.0"},
-    {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false, NULL, NULL},
-    {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true, NULL, "Mali"},
-    {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false, "x86-64-v3", "Portable Computing Language"},
-    {"vdla", "pynq", 0, 0, 0, 0, true, NULL, NULL},
+    {"cuda", "sm_80", 1024, 32, 163 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.0"},
+    {"cuda", "sm_70", 1024, 32, 96 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.0"},
+    {"cuda", "sm_75", 1024, 32, 64 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.5"},
+    {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.6"},
+    {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.9"},
+    {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, NULL},
+    {"cuda", "sm_90a", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 9.0"},
+    {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false, false, NULL, NULL},
+    {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true, true, NULL, "Mali"},
+    {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false, true, "x86-64-v3", "Portable Computing Language"},
+    {"vdla", "pynq", 0, 0, 0, 0, true, false, NULL, NULL},
 };
 const int target_n_devices = BASE_COUNT(target_devices);
 

@@ -381,7 +381,8 @@ static target *make_device(words *list, const target_device *found, const target
                   .warp_size = found->warp_size,
                   .shared_bytes = found->shared_bytes,
                   .register_bytes = found->register_bytes,
-                  .no_f64 = found->no_f64};
+                  .no_f64 = found->no_f64,
+                  .has_fma = found->has_fma};
     if (cores)
         take_cores(t, cores);
     return t;
