@@ -162,7 +162,22 @@ static void add_copies_json(cJSON *all, const tec_program_counts *counts)
     cJSON_AddNumberToObject(copies, "download_bytes", (double)counts->download_bytes);
 }
 
-/* {"rows": [...], "shares": {"kernel": 0.8, ...}, "copies": {...}} */
+/* "memory": {"storages": 3, ...}, of the last run */
+static void add_memory_json(cJSON *all, const tec_program_counts *counts)
+{
+    cJSON *memory = counts ? cJSON_AddObjectToObject(all, "memory") : NULL;
+
+    if (!memory)
+        return;
+    cJSON_AddNumberToObject(memory, "allocations", (double)counts->allocations);
+    cJSON_AddNumberToObject(memory, "from_system", (double)counts->from_system);
+    cJSON_AddNumberToObject(memory, "storages", (double)counts->storages);
+    cJSON_AddNumberToObject(memory, "storage_bytes", (double)counts->storage_bytes);
+    cJSON_AddNumberToObject(memory, "peak_bytes", (double)counts->peak);
+    cJSON_AddNumberToObject(memory, "copied_bytes", (double)counts->copied);
+}
+
+/* {"rows": [...], "shares": {"kernel": 0.8, ...}, "memory": {...}, "copies": {...}} */
 static void print_program_profile_json(const tec_profile_row *rows, int n, const tec_program_counts *counts)
 {
     cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "rows"),
@@ -187,8 +202,20 @@ static void print_program_profile_json(const tec_profile_row *rows, int n, const
     }
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         cJSON_AddNumberToObject(shares, group_names[g], share[g]);
+    add_memory_json(all, counts);
     add_copies_json(all, counts);
     print_json(all);
+}
+
+/* What the last run asked of memory; tensors that grow in place copy their new rows alone. */
+static void print_memory(const tec_program_counts *counts)
+{
+    if (counts)
+        printf("memory of the last run: %lld storages (%lld bytes), %lld objects from the system, peak %lld "
+               "bytes, "
+               "%lld bytes copied to extend tensors\n",
+               (long long)counts->storages, (long long)counts->storage_bytes, (long long)counts->from_system,
+               (long long)counts->peak, (long long)counts->copied);
 }
 
 /* Values that moved between main memory and a device in the last run. */
@@ -223,6 +250,7 @@ void tool_print_program_profile(const tec_profile_row *rows, int n, const tec_pr
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         printf("%s%s %.1f %%", g ? ", " : "", group_names[g], share[g] * 100);
     printf("\n");
+    print_memory(counts);
     print_copies(counts);
 }
 

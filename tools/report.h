@@ -13,7 +13,7 @@ void tool_report_module(tec_context *cx, const rt_module_desc *module, const cha
                         bool json, bool quiet);
 void tool_print_timing(const char *what, const tec_timing *timing, double flops, bool json);
 /* Of a program: kernels and instructions, the shares of kernels, shape kernels, memory and control, and the
- * copies of the last run, unless `counts` is NULL. */
+ * memory and copies of the last run, unless `counts` is NULL. */
 void tool_print_program_profile(const tec_profile_row *rows, int n, const tec_program_counts *counts,
                                 bool json);
 /* One line per step, in the order in which they run. */

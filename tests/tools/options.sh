@@ -95,6 +95,8 @@ names "there is no function 'g'; expected one of the module's functions: f" "$TE
 # What is written to a full disk or a closed descriptor is no success.
 if [ -e /dev/full ]; then
     names "standard output could not be written" bash -c '"$0" te "$1" --emit tree >/dev/full' "$TEC" "$dir/f.te"
+    names "standard output could not be written" bash -c '"$0" te "$1" -o - >/dev/full' "$TEC" "$dir/f.te"
+    ! grep "without a reason" "$dir/out" || bad=1
     names "standard output could not be written" bash -c '"$0" --help >/dev/full' "$TEC"
 fi
 names "standard output could not be written" bash -c '"$0" te "$1" --emit tree >&-' "$TEC" "$dir/f.te"

@@ -110,11 +110,12 @@ grep -q '^\[\[18, 0\], {"Node"' out/result.json
 # Where the time goes, as a table and as JSON.
 "$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 3 --profile >profile
 grep -qE '^ .* kernel +mul' profile && grep -qE '^ .* memory +alloc_tensor' profile || { cat profile; exit 1; }
-tail -n 1 profile | grep -qE '^kernel [0-9.]+ %, shape kernel 0.0 %, memory [0-9.]+ %, control [0-9.]+ %$' || { cat profile; exit 1; }
+tail -n 1 profile | grep -qE '^memory of the last run: [1-9][0-9]* storages \([1-9][0-9]* bytes\), [0-9]+ objects from the system, peak [1-9][0-9]* bytes, 0 bytes copied to extend tensors$' || { cat profile; exit 1; }
+tail -n 2 profile | head -n 1 | grep -qE '^kernel [0-9.]+ %, shape kernel 0.0 %, memory [0-9.]+ %, control [0-9.]+ %$' || { cat profile; exit 1; }
 "$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 3 --profile --json |
     /usr/bin/python3 -c 'import json, sys
 profile = json.load(sys.stdin)
-assert abs(sum(profile["shares"].values()) - 1) < 1e-6 and {r["group"] for r in profile["rows"]} == {"kernel", "memory", "control"}'
+assert profile["memory"]["peak_bytes"] > 0 and abs(sum(profile["shares"].values()) - 1) < 1e-6 and {r["group"] for r in profile["rows"]} == {"kernel", "memory", "control"}'
 
 # Random programs, by the interpreter and by the VM.
 "$TEC" fuzz --programs --cases 6 --seed 3 >log || { cat log; exit 1; }
