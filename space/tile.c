@@ -41,31 +41,45 @@ int space_most_sums(const target *machine)
     return machine && machine->sum_registers ? machine->sum_registers : 12;
 }
 
-/* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
- * 0: their number is unknown, and 120, which many heights divide, stands for it. Widths that do not divide
- * the vectors are not tried: their last column of tiles would be narrower. */
-space_tile space_tile_choose(const target *machine, int64_t rows, int64_t vectors)
+/* The tile with the least time; with `whole`, of those that leave no rows over. *least gets the time, 0 where
+ * there is none. Widths that do not divide the vectors are not tried: their last column of tiles would be
+ * narrower. */
+static space_tile fastest(const target *machine, int64_t rows, int64_t vectors, bool whole, double *least)
 {
     int most = space_most_sums(machine);
     space_tile best = {1, 1};
-    double best_time = 0;
 
-    if (!machine)
-        return best;
-    if (rows <= 0)
-        rows = 120;
-    for (int v = 1; v <= 8 && v <= vectors; v++) {
-        if (vectors % v)
-            continue;
-        for (int r = 1; r * v <= most && r <= rows; r++) {
+    *least = 0;
+    for (int v = 1; v <= 8 && v <= vectors; v++)
+        for (int r = 1; r * v <= most && r <= rows && vectors % v == 0; r++) {
             double time = problem_time(machine, rows, vectors, (space_tile){r, v});
 
-            if (best_time == 0 || time < best_time) {
-                best_time = time;
-                best = (space_tile){r, v};
-            }
+            if ((whole && rows % r) || (*least > 0 && time >= *least))
+                continue;
+            *least = time;
+            best = (space_tile){r, v};
         }
-    }
+    return best;
+}
+
+/* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
+ * 0: their number is unknown, and 120, which many heights divide, stands for it. Of many tiles, those are
+ * taken that leave no rows over where that takes hardly longer, since they can be dealt out to threads in
+ * equal pieces: 4096 rows of one vector are 256 tiles of 16 rows, not 170 of 24 and one of 16. */
+space_tile space_tile_choose(const target *machine, int64_t rows, int64_t vectors)
+{
+    enum { MANY = 32 };
+    const double hardly = 1.03;
+    double least, whole;
+
+    if (!machine)
+        return (space_tile){1, 1};
+    if (rows <= 0)
+        rows = 120;
+    space_tile best = fastest(machine, rows, vectors, false, &least),
+               even = fastest(machine, rows, vectors, true, &whole);
+    if (rows % best.rows && rows / best.rows >= MANY && whole <= hardly * least)
+        return even;
     /* As many tiles, of more equal heights. */
     int64_t tiles = (rows + best.rows - 1) / best.rows;
     best.rows = (int)((rows + tiles - 1) / tiles);

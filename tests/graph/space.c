@@ -280,6 +280,21 @@ Test(space, what_is_flat_is_one_loop_over_symbolic_extents)
     tec_context_free(cx);
 }
 
+/* Columns of one panel: the rows are dealt out, in tiles that leave none over. */
+Test(space, rows_of_one_panel_run_in_parallel)
+{
+    has_steps("def mm(A: f32[4096, 64], B: f32[1, 64, 16]) {\n"
+              "  acc[m: 4096, nb: 1, ni: 16] = sum[k: 64](A[m, k] * B[nb, k, ni]) @role(anchor)\n"
+              "  Y[m: 4096, n: 16] = acc[m, floordiv(n, 16), n % 16] @role(epilogue)\n"
+              "  return Y\n}\n",
+              avx512, "= split(Y.m, _, 4, 16)");
+    has_steps("def mm(A: f32[4096, 64], B: f32[1, 64, 16]) {\n"
+              "  acc[m: 4096, nb: 1, ni: 16] = sum[k: 64](A[m, k] * B[nb, k, ni]) @role(anchor)\n"
+              "  Y[m: 4096, n: 16] = acc[m, floordiv(n, 16), n % 16] @role(epilogue)\n"
+              "  return Y\n}\n",
+              avx512, "parallel(Y.");
+}
+
 /* Images of a batch of unknown size: whether vectors end with an image or not, the loops become one, and the
  * schedule is never refused. */
 Test(space, images_of_a_symbolic_batch_are_flat)
