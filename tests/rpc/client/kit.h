@@ -123,8 +123,8 @@ static inline void kit_forget_log(const fixture *f)
     cr_assert_eq(truncate(f->log, 0), 0);
 }
 
-/* Whether it gets one, within half a minute: a client may know of its refusal before the server has written it
- * down, and a busy machine needs its time. */
+/* Whether it gets one, within half a minute: a client may know of its refusal before the server has written
+ * it down, and a busy machine needs its time. */
 static inline bool kit_logged(const fixture *f, const char *text)
 {
     for (int i = 0; i < 3000; i++) {
