@@ -100,10 +100,17 @@ int tool_devices(int argc, char **argv)
     bool json = false;
     tool_list operands = {0};
     const char *tracker = NULL, *key_file = NULL;
+    tool_pool_order order = {0};
     const tool_option options[] = {
         {"tracker", TOOL_TEXT, &tracker, "A:P", "lists the pool of the tracker at this address instead"},
         {"key-file", TOOL_TEXT, &key_file, "F",
          "the key file for the tracker (default: the keys of this machine's loopback server)"},
+        {"set-aside", TOOL_TEXT, &order.set_aside, "NAME",
+         "takes this device (SERVER/DEVICE) of the pool out of service; the key must be an administrator's"},
+        {"why", TOOL_TEXT, &order.why, "TEXT", "the reason for --set-aside, which the list shows"},
+        {"drain", TOOL_TEXT, &order.drain, "SERVER", "takes all devices of this server out of service"},
+        {"restore", TOOL_TEXT, &order.restore, "NAME",
+         "puts what was set aside (SERVER/DEVICE) or drained (SERVER) into service again"},
         {"json", TOOL_FLAG, &json, NULL, "prints JSON"},
     };
     const tool_usage usage = {
@@ -112,7 +119,8 @@ int tool_devices(int argc, char **argv)
         "Lists the devices of this machine, each with the target to compile for. For a kind of device that "
         "is missing, prints which library was "
         "not found. "
-        "With --tracker, lists the devices of a pool, who uses them, and who waits for them.",
+        "With --tracker, lists the devices of a pool, who uses them, and who waits for them; or "
+        "takes devices of the pool out of service, and back.",
         options,
         BASE_COUNT(options),
         0,
@@ -124,6 +132,10 @@ int tool_devices(int argc, char **argv)
         return status;
     if (key_file && !tracker)
         return tool_misuse("devices", "--key-file is for --tracker");
+    if ((status = tool_check_order(&order, tracker, json)) != TOOL_GO_ON)
+        return status;
+    if (tool_is_order(&order))
+        return tool_order_pool(tracker, key_file, &order);
     if (tracker)
         return tool_devices_of_pool(tracker, key_file, json);
     all = json ? cJSON_CreateObject() : NULL;

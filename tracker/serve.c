@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rpc/keys.h"
 #include "runtime/alloc.h"
 #include "tracker/serving.h"
 
@@ -399,8 +400,8 @@ static void on_set_aside(track_peer *peer, const rpc_set_aside *message)
     if (!device)
         rt_fail(&err, TEC_INVALID, "there is no device '%s'", message->device);
     else if (!may_set_aside(peer, device))
-        rt_fail(&err, TEC_DENIED, "key %s has neither the role admin nor a lease on '%s'", peer->id.text,
-                message->device);
+        rt_fail(&err, TEC_DENIED, "key %s has neither the role 'administer' nor a lease on '%s'",
+                peer->id.text, message->device);
     else if (track_set_aside(service->pool, now_of(service), device,
                              message->reason[0] ? message->reason : NULL, &err)) {
         track_log(service, "device '%s' is %s%s", message->device,
@@ -466,8 +467,8 @@ static void deny(track_peer *peer, const rpc_frame *frame, const rpc_any *messag
 {
     tec_error err = {0};
 
-    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
-            frame->row->record->name);
+    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role '%s'", peer->id.text,
+            frame->row->record->name, rpc_show_roles(frame->row->roles));
     track_log(peer->service, "%s: %s", rpc_conn_peer(peer->conn), err.text);
     if (frame->kind == RPC_KIND_request)
         say_refused(peer, message->request.number, err.status, err.text);

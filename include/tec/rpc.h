@@ -145,6 +145,31 @@ TEC_API TEC_GIVE tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *lease, const tec
 /* Takes the leased device out of service: the tracker no longer leases it, and lists the reason. */
 TEC_API bool tec_rpc_set_aside(tec_rpc_lease *lease, const char *reason, tec_error *err);
 
+/* ---- administration: what a key with the role administer may tell a tracker ----
+ *
+ *     tec_rpc *tracker = tec_rpc_connect("tracker:9190", &(tec_rpc_options){.key_file = "admin.keys"}, &err);
+ *     if (!tec_rpc_set_device_aside(tracker, "shelf-1/cpu:0", "the fan is broken", NULL, &err) ||
+ *         !tec_rpc_restore(tracker, "shelf-1/cpu:0", &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     tec_rpc_disconnect(tracker);
+ *
+ * The names are those that `tec devices --tracker` lists: "SERVER/DEVICE" of a device, "SERVER" of a server.
+ * The functions return when the tracker has carried out what they say; they keep no text that they are given.
+ * Leases that exist go on. TEC_DENIED: the key lacks the role; TEC_INVALID: the tracker knows no such device
+ * or server. After both the connection is as good as before.
+ */
+
+/* Takes a device out of service: the tracker no longer leases it, also after a restart, and lists the reason.
+ * The holder of a lease on the device may do so too. leases: 1 if the device is leased now; may be NULL. */
+TEC_API bool tec_rpc_set_device_aside(tec_rpc *tracker, const char *device, const char *reason,
+                                      int64_t *leases, tec_error *err);
+/* Takes a server out of service until it is restored, or registers again. leases: how many leases its devices
+ * have now, so at 0 the server may be switched off; may be NULL. */
+TEC_API bool tec_rpc_drain(tec_rpc *tracker, const char *server, int64_t *leases, tec_error *err);
+/* Puts a device that was set aside, or a server that was drained, into service again. One that is in service
+ * stays so. */
+TEC_API bool tec_rpc_restore(tec_rpc *tracker, const char *name, tec_error *err);
+
 /* ---- sessions ---- */
 
 typedef struct tec_rpc_session tec_rpc_session;

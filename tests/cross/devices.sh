@@ -34,6 +34,10 @@ typed "$desk" "$(block '```' 4)"
 [ "$(grep -c "median" "$desk/out")" = 3 ] || fail "not two latencies and a table: $(cat "$desk/out")"
 says "GFLOP/s .*step" "$desk"
 says "1 passed, 0 failed, 0 unsupported" "$desk"
+typed "$desk" "$(block '```' 7)"
+says "desk-1/cpu:0 is set aside" "$desk"
+says "desk-1 is draining; leases that go on: 0" "$desk"
+[ "$(grep -c "is in service again" "$desk/out")" = 2 ] || fail "not both are in service again: $(cat "$desk/out")"
 kill $server $tracker
 wait $server $tracker || true
 
@@ -43,7 +47,7 @@ typed "$desk" "$(block '```' 6)"
 until_says "ready at port 9190" "$desk/out"
 typed "$board_room" "$(block '```board' 1)"
 until_says "can lease its devices" "$board_room/log"
-typed "$desk" "$(block '```' 7)"
+typed "$desk" "$(block '```' 8)"
 "$TEC" records list "$desk/tune.db" >"$room/said" 2>&1
 grep -q -- "-pi4-" "$room/said" || fail "no records of the class: $(cat "$room/said")"
-[ -z "$(block '```' 8)$(block '```board' 2)" ] || fail "the page has more commands than this test runs"
+[ -z "$(block '```' 9)$(block '```board' 2)" ] || fail "the page has more commands than this test runs"

@@ -168,6 +168,45 @@ wait $long || fail "the run that had the device failed"
 wait $waits || fail "the run that waited failed"
 grep -q median "$dir/waits.log" || fail "the run that waited measured nothing"
 
+# An administrator takes a device and a server out of service, and back; what is leased goes on.
+devices=("$TEC" devices --tracker "$tracker")
+expect 0 '^shelf-1/cpu:0 is set aside$' "${devices[@]}" --set-aside shelf-1/cpu:0 --why 'the fan is broken'
+expect 0 'shelf-1/cpu:0 +desk +set aside +the fan is broken' "${devices[@]}"
+expect 1 "no device of class 'desk' became free within 0.3 s" "${run[@]}" --wait 0.3 "$dir/add.so"
+expect 0 '^shelf-1/cpu:0 is in service again$' "${devices[@]}" --restore shelf-1/cpu:0
+expect 0 'median' "${run[@]}" --repeat 3 "$dir/add.so"
+"${run[@]}" --duration 3 "$dir/add.so" >"$dir/long.log" 2>&1 &
+long=$!
+await 'shelf-1/cpu:0 +desk +leased' "${devices[@]}"
+expect 0 '^shelf-1/cpu:0 is set aside; the lease on it goes on$' "${devices[@]}" --set-aside shelf-1/cpu:0 --why hot
+expect 0 '^shelf-1/cpu:0 is in service again$' "${devices[@]}" --restore shelf-1/cpu:0
+expect 0 '^shelf-1 is draining; leases that go on: 1$' "${devices[@]}" --drain shelf-1
+wait $long || fail "the run on a server that is drained failed"
+await 'shelf-1/cpu:0 +desk +draining' "${devices[@]}"
+expect 1 "no device of class 'desk' became free within 0.3 s" "${run[@]}" --wait 0.3 "$dir/add.so"
+expect 0 '^shelf-1 is in service again$' "${devices[@]}" --restore shelf-1
+expect 0 'median' "${run[@]}" --repeat 3 "$dir/add.so"
+expect 1 "there is no device 'shelf-1/cpu:7'" "${devices[@]}" --restore shelf-1/cpu:7
+expect 1 "there is no server 'shelf-2'" "${devices[@]}" --drain shelf-2
+expect 2 'set-aside needs --why' "${devices[@]}" --set-aside shelf-1/cpu:0
+expect 2 'why is for --set-aside' "${devices[@]}" --drain shelf-1 --why hot
+expect 2 'give one of' "${devices[@]}" --drain shelf-1 --restore shelf-1
+expect 2 'json is for the list' "${devices[@]}" --drain shelf-1 --json
+expect 2 'are for --tracker' "$TEC" devices --drain shelf-1
+
+# The tracker refuses the same words of a key without the role; of several keys the first with the role is used.
+admins=$dir/admin.keys
+"$TEC" keys --key-file "$admins" --roles submit new >"$dir/submit"
+start closed "$TEC_BUILD_DIR/rpc_tracker" --listen 127.0.0.1:0 --heartbeat 0.5 --key-file "$admins" --state "$dir/closed.db"
+closed=("$TEC" devices --tracker "127.0.0.1:$port" --key-file "$admins")
+lacks="key $(cat "$dir/submit") may not send 'drain_server': it lacks the role 'administer'"
+expect 1 "$lacks" "${closed[@]}" --drain a
+expect 1 "$lacks" "${closed[@]}" --restore a
+"$TEC" keys --key-file "$admins" --roles administer new >"$dir/administer"
+kill -HUP "${programs[-1]}"
+await 'read keys and weights again' cat "$dir/closed.log"
+expect 1 "there is no server 'a'" "${closed[@]}" --drain a
+
 # A server that ends in order is not listed any more; one that is gone is, with the cause.
 kill -TERM "$shelf"
 wait "$shelf" || fail "the server ended with $?"

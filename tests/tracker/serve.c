@@ -185,11 +185,12 @@ Test(tracker_serve, refuses_by_name_what_a_key_may_not)
     kit_announce(&client, "b", ":1", 1);
     kit_await(&k, &client.n[RPC_KIND_failure], 1);
     cr_assert_eq(client.status, TEC_DENIED);
-    cr_assert_str_eq(client.texts[3], "key 2222222222222222 may not send 'announce': it lacks the role");
+    cr_assert_str_eq(client.texts[3],
+                     "key 2222222222222222 may not send 'announce': it lacks the role 'serve'");
     rpc_conn_send(client.conn, 0, RPC_KIND_set_aside, &(rpc_set_aside){"a/cpu:0", "mine"});
     kit_await(&k, &client.n[RPC_KIND_failure], 2);
     cr_assert_str_eq(client.texts[3],
-                     "key 2222222222222222 has neither the role admin nor a lease on 'a/cpu:0'");
+                     "key 2222222222222222 has neither the role 'administer' nor a lease on 'a/cpu:0'");
     kit_request(&client, 1, "ann");
     kit_await(&k, &client.n[RPC_KIND_granted], 1);
     rpc_conn_send(client.conn, 0, RPC_KIND_set_aside, &(rpc_set_aside){"a/cpu:0", "mine now"});

@@ -49,7 +49,8 @@ static rpc_kind usual_answer(rpc_kind question)
     case RPC_KIND_request: return RPC_KIND_granted;
     case RPC_KIND_renew: return RPC_KIND_renewed;
     case RPC_KIND_give_back: return RPC_KIND_ended;
-    case RPC_KIND_set_aside: return RPC_KIND_noted;
+    case RPC_KIND_set_aside:
+    case RPC_KIND_drain_server: return RPC_KIND_noted;
     case RPC_KIND_execute: return RPC_KIND_executed;
     case RPC_KIND_look: return RPC_KIND_seen;
     case RPC_KIND_profile: return RPC_KIND_profiled;
@@ -196,6 +197,9 @@ static int use(const char *address, const char *keys, bool as_tracker)
         good += tec_rpc_wait(l, 0.002, NULL) == TEC_RPC_GRANTED;
         good += tec_rpc_renew(l, NULL);
         good += tec_rpc_set_aside(l, "slow", NULL);
+        good += tec_rpc_set_device_aside(c, "a/cpu:0", "slow", NULL, NULL);
+        good += tec_rpc_drain(c, "a", NULL, NULL);
+        good += tec_rpc_restore(c, "a", NULL);
         tec_rpc_give_back(l);
     } else if (c) {
         good += tec_rpc_list(c, false, NULL) != NULL;

@@ -336,3 +336,56 @@ Test(leases, move_much_data_through_a_relay)
     tec_rpc_disconnect(t);
     cr_assert_eq(pool_stop(&p), 0);
 }
+
+/* What is refused leaves the connection as good as before. */
+Test(leases, are_not_granted_while_an_administrator_says_so)
+{
+    pool p = pool_start(1, NULL);
+    rpc_key_row row = {.roles = RPC_ROLE_SUBMIT, .classes = "*", .users = "*"};
+    tec_error err = {0};
+    char long_reason[2100] = "";
+    int64_t leases = -1;
+
+    cr_assert(rpc_keys_add(p.keys, &row, &p.err));
+    pool_kill_tracker(&p);
+    pool_start_tracker(&p, pool_port(&p)); /* reads the keys */
+    rpc_id_text id = rpc_show_id(row.key.id);
+    tec_rpc *t = pool_connect(&p), *other = pool_connect_as(&p, id.text);
+    tec_rpc_lease *l = pool_lease(&p, t, "1");
+    tec_rpc_give_back(l);
+    cr_assert_not(tec_rpc_set_device_aside(other, "s0/cpu:0", "hot", NULL, &err));
+    cr_assert_eq(err.status, TEC_DENIED);
+    cr_assert(strstr(err.text, "has neither the role 'administer' nor a lease on 's0/cpu:0'"), "%s",
+              err.text);
+    err = (tec_error){0};
+    cr_assert_not(tec_rpc_drain(other, "s0", &leases, &err));
+    cr_assert_eq(err.status, TEC_DENIED);
+    cr_assert_eq(leases, -1);
+    cr_assert(strstr(err.text, "may not send 'drain_server': it lacks the role 'administer'"), "%s",
+              err.text);
+    memset(long_reason, 'x', sizeof long_reason - 1);
+    err = (tec_error){0};
+    cr_assert_not(tec_rpc_set_device_aside(t, "s0/cpu:0", long_reason, NULL, &err));
+    cr_assert_str_eq(err.text, "expected a reason of at most 2000 bytes, found 2099");
+    err = (tec_error){0};
+    cr_assert_not(tec_rpc_restore(t, "s7", &err));
+    cr_assert_eq(err.status, TEC_INVALID);
+
+    l = pool_lease(&p, other, "1");
+    cr_assert(tec_rpc_set_device_aside(t, "s0/cpu:0", "hot", &leases, &p.err), "%s", p.err.text);
+    cr_assert_eq(leases, 1);
+    use(&p, l);
+    tec_rpc_give_back(l);
+    l = tec_rpc_request(other, &(tec_rpc_lease_options){.device_class = "board"}, &p.err);
+    cr_assert_eq(tec_rpc_wait(l, 0.3, &p.err), TEC_RPC_WAITING);
+    cr_assert(tec_rpc_drain(t, "s0", &leases, &p.err), "%s", p.err.text);
+    cr_assert_eq(leases, 0);
+    cr_assert(tec_rpc_restore(t, "s0/cpu:0", &p.err), "%s", p.err.text);
+    cr_assert_eq(tec_rpc_wait(l, 0.3, &p.err), TEC_RPC_WAITING);
+    cr_assert(tec_rpc_restore(t, "s0", &p.err), "%s", p.err.text);
+    cr_assert_eq(tec_rpc_wait(l, 20, &p.err), TEC_RPC_GRANTED, "%s", p.err.text);
+    tec_rpc_give_back(l);
+    tec_rpc_disconnect(other);
+    tec_rpc_disconnect(t);
+    cr_assert_eq(pool_stop(&p), 0);
+}
