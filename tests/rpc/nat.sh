@@ -83,6 +83,30 @@ expect 1 'can be reached from other machines: name the keys' \
     at board "$bin/rpc_server" --tracker 10.77.1.1:9190 --device-class board --dial-out
 rm -rf "$dir/state"
 
+# The file of loopback keys opens the doors of loopback; named beyond it, it opens none.
+loopback=$dir/state/tec/loopback.keys
+for listen in 127.0.0.1:9189 "0.0.0.0:9188 --key-file $loopback"; do
+    rm -f "$dir/loopback"
+    # shellcheck disable=SC2086
+    ip netns exec hub "$bin/rpc_tracker" --listen $listen --state "$dir/loopback.db" >"$dir/loopback" 2>"$dir/loopback.log" &
+    await loopback 'ready at port'
+    if [ "$listen" = 127.0.0.1:9189 ]; then
+        expect 0 '0 servers' at hub "$tec" devices --tracker 127.0.0.1:9189 --key-file "$loopback"
+    else
+        expect 1 'the server refuses the key' at client "$tec" devices --tracker 10.77.2.1:9188 --key-file "$loopback"
+        await loopback.log 'it is for loopback, and this tracker listens beyond'
+        expect 1 'the server refuses the key' at hub "$tec" devices --tracker 127.0.0.1:9188 --key-file "$loopback"
+    fi
+    kill $!
+    wait $! || fail "the tracker with the keys of loopback ended with $?"
+done
+ip netns exec hub "$bin/rpc_server" --listen 0.0.0.0:9187 --key-file "$loopback" >"$dir/loopback" 2>"$dir/loopback.log" &
+await loopback 'listening on'
+expect 1 'the server refuses the key' at client "$tec" run --rpc 10.77.2.1:9187 --key-file "$loopback" "$dir/add.so"
+await loopback.log 'it is for loopback alone'
+kill $!
+wait $! || fail "the server with the keys of loopback ended with $?"
+
 ip netns exec hub "$bin/rpc_tracker" --listen 0.0.0.0:9190 --key-file "$keys" --state "$dir/tracker.db" --heartbeat 0.5 \
     >"$dir/tracker" 2>"$dir/tracker.log" &
 tracker_pid=$!
