@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/error.h"
 
 enum { FIRST_AGAIN_MS = 100, MOST_AGAIN_MS = 5000 };
 
@@ -24,7 +25,7 @@ struct rpc_member {
     rpc_conn *conn;
     rpc_timer *beat, *again;
     int64_t again_ms;
-    bool ready, draining, leaving, complained;
+    bool ready, draining, leaving, complained, keyless;
     ticket *tickets;
 };
 
@@ -116,6 +117,32 @@ static void drop_unnamed(rpc_member *member)
     }
 }
 
+/* ---- dialling ---- */
+
+/* The key of now, since the one of the last dial may be revoked. That there is none is logged once. */
+static const rpc_key *find_key(rpc_member *member, tec_error *err)
+{
+    tec_error own = {0};
+    const rpc_key *key = member->o.key(member->o.user, &own);
+
+    if (!key && !member->keyless)
+        tell(member, "cannot dial the tracker: %.400s", own.text);
+    if (!key)
+        rt_fail(err, own.status, "%s", own.text);
+    member->keyless = !key;
+    return key;
+}
+
+/* NULL: there is no key or no memory, or the address makes no sense. */
+static rpc_conn *dial_tracker(rpc_member *member, const rpc_events *events, void *user, tec_error *err)
+{
+    const rpc_key *key = find_key(member, err);
+    const rpc_conn_options o = {
+        .link = {.key = key, .program = "rpc_server"}, .events = events, .user = user};
+
+    return key ? rpc_dial(member->loop, member->o.tracker, &o, err) : NULL;
+}
+
 /* ---- clients by relay ---- */
 
 /* A connection that the tracker asked for. */
@@ -165,11 +192,7 @@ static void on_invite(rpc_member *member, int64_t token)
     if (!v)
         return;
     *v = (visit){member, token};
-    if (!rpc_dial(member->loop, member->o.tracker,
-                  &(rpc_conn_options){.link = {.key = &member->o.key, .program = "rpc_server"},
-                                      .events = &visit_events,
-                                      .user = v},
-                  &err)) {
+    if (!dial_tracker(member, &visit_events, v, &err)) {
         tell(member, "cannot dial for a client that the tracker relays: %.400s", err.text);
         rt_free(v);
     }
@@ -287,26 +310,20 @@ static void on_closed(rpc_conn *conn, const tec_error *why)
 
 static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed = on_closed};
 
-static bool dial_now(rpc_member *member, tec_error *err)
-{
-    member->conn = rpc_dial(member->loop, member->o.tracker,
-                            &(rpc_conn_options){.link = {.key = &member->o.key, .program = "rpc_server"},
-                                                .events = &events,
-                                                .user = member},
-                            err);
-    return member->conn != NULL;
-}
-
 static void dial(void *user)
 {
     rpc_member *m = user;
 
     rpc_timer_stop(m->again);
     m->again = NULL;
-    if (!m->leaving && !dial_now(m, NULL))
+    if (m->leaving)
+        return;
+    m->conn = dial_tracker(m, &events, m, NULL);
+    if (!m->conn)
         dial_later(m);
 }
 
+/* The first dial is made here, so that a server without a key or with a wrong address ends at its start. */
 rpc_member *rpc_member_new(rpc_loop *loop, const rpc_member_options *options, tec_error *err)
 {
     rpc_member *member = rt_alloc(sizeof *member, err);
@@ -316,7 +333,9 @@ rpc_member *rpc_member_new(rpc_loop *loop, const rpc_member_options *options, te
     member->loop = loop;
     member->o = *options;
     member->again_ms = FIRST_AGAIN_MS;
-    if (dial_now(member, err))
+    member->keyless = true; /* the caller is told, and not the log */
+    member->conn = dial_tracker(member, &events, member, err);
+    if (member->conn)
         return member;
     rt_free(member);
     return NULL;
@@ -353,6 +372,5 @@ void rpc_member_free(rpc_member *member)
         rt_free(member->tickets);
         member->tickets = next;
     }
-    memset(&member->o.key, 0, sizeof member->o.key);
     rt_free(member);
 }

@@ -30,7 +30,9 @@ typedef struct {
     const char
         *address; /* where clients reach it; ":PORT": at the address that it dials from; "": by relay */
     const rpc_conn_options *clients; /* how connections of clients begin that come by relay */
-    rpc_key key;                     /* with the role serve */
+    /* The key for the next connection, with the role serve; asked at each dial, since keys are revoked and
+     * added while the server runs. NULL with an error: there is none. */
+    const rpc_key *(*key)(void *user, tec_error *err);
     const rpc_offered *devices;
     int n_devices;
     void (*log)(void *user, const char *line);
@@ -40,7 +42,7 @@ typedef struct {
     void *user;
 } rpc_member_options;
 
-/* Dials before it returns; NULL: no memory, or the address makes no sense. */
+/* Dials before it returns; NULL: no memory, no key, or the address makes no sense. */
 rpc_member *rpc_member_new(rpc_loop *loop, const rpc_member_options *options, tec_error *err);
 bool rpc_member_admits(const rpc_member *member, const char *device, int64_t lease,
                        const uint8_t key[RPC_ID_BYTES]);

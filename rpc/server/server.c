@@ -37,9 +37,9 @@ void rpc_tell(const rpc_server *server, const char *fmt, ...)
 /* ---- keys ---- */
 
 /* Reads the file again when it has changed. A file that makes no sense leaves the old keys in force: a slip
- * of an editor locks nobody out, and the log says it. Called at each handshake, so a key that is added or
- * revoked counts for the next connection; those that are open stay. The time of the change is kept even for a
- * file that makes no sense, so that the log says it once. */
+ * of an editor locks nobody out, and the log says it. Called at each handshake and each dial, so a key that
+ * is added or revoked counts for the next connection; those that are open stay. The time of the change is
+ * kept even for a file that makes no sense, and is 0 for one that is gone, so that the log says it once. */
 static void refresh_keys(rpc_server *server)
 {
     struct stat now;
@@ -47,8 +47,10 @@ static void refresh_keys(rpc_server *server)
     tec_error err = {0};
 
     if (stat(server->o.key_file, &now) != 0) {
-        rpc_tell(server, "%s: cannot be read (%s); the keys read before stay in force", server->o.key_file,
-                 strerror(errno));
+        if (server->keys_of.tv_sec)
+            rpc_tell(server, "%s: cannot be read (%s); the keys read before stay in force",
+                     server->o.key_file, strerror(errno));
+        server->keys_of = (struct timespec){0};
         return;
     }
     if (now.st_mtim.tv_sec == server->keys_of.tv_sec && now.st_mtim.tv_nsec == server->keys_of.tv_nsec)
@@ -143,8 +145,11 @@ static int count_sessions(void *user)
 }
 
 /* The key that the tracker is dialled with, and dials back with: one that may serve these classes. */
-static const rpc_key_row *pick_key(const rpc_server *server, tec_error *err)
+static const rpc_key *pick_key(void *user, tec_error *err)
 {
+    rpc_server *server = user;
+
+    refresh_keys(server);
     for (int i = 0; i < server->keys.n; i++) {
         const rpc_key_row *row = &server->keys.rows[i];
         rpc_id_text id = rpc_show_id(row->key.id);
@@ -152,7 +157,7 @@ static const rpc_key_row *pick_key(const rpc_server *server, tec_error *err)
         if (row->state != RPC_KEY_REVOKED && (row->roles & RPC_ROLE_SERVE) &&
             rpc_key_fits(server->o.device_class, row->classes) &&
             (!server->o.tracker_key || strcmp(id.text, server->o.tracker_key) == 0))
-            return row;
+            return &row->key;
     }
     rt_fail(err, TEC_DENIED, "%s: has no key%s%s with the role 'serve' for devices of class '%s'",
             server->o.key_file, server->o.tracker_key ? " " : "",
@@ -188,13 +193,13 @@ static bool join_pool(rpc_server *server, tec_error *err)
                             .name = server->name,
                             .address = server->announce,
                             .clients = &server->conn,
+                            .key = pick_key,
                             .log = log_line,
                             .assigned = rpc_look_at_early,
                             .ended = rpc_end_lease,
                             .sessions = count_sessions,
                             .user = server};
-    const rpc_key_row *row = pick_key(server, err);
-    uint8_t *list = row ? rt_arena_alloc(&server->offered, (int64_t)server->n_list, 1, err) : NULL;
+    uint8_t *list = rt_arena_alloc(&server->offered, (int64_t)server->n_list, 1, err);
     rpc_any m;
 
     if (!list)
@@ -204,7 +209,6 @@ static bool join_pool(rpc_server *server, tec_error *err)
     if (!rpc_decode(&m, RPC_KIND_listed, list, server->n_list, RPC_NEWEST, &server->offered) ||
         !rpc_make_offer(server->o.device_class, &m.listed, &server->offered, &o.devices, &o.n_devices, err))
         return false;
-    o.key = row->key;
     server->early_timer =
         rpc_timer_start(server->loop, EARLY_EVERY_MS, EARLY_EVERY_MS, rpc_look_at_early, server);
     server->member = server->early_timer ? rpc_member_new(server->loop, &o, err) : NULL;

@@ -389,3 +389,41 @@ Test(leases, are_not_granted_while_an_administrator_says_so)
     tec_rpc_disconnect(t);
     cr_assert_eq(pool_stop(&p), 0);
 }
+
+/* The rest of the test has a key of its own, since the first one of the file, which the server has, is
+ * revoked. */
+static void renew_the_key_of_servers(bool dials_out)
+{
+    pool p = pool_start(1, dials_out ? (const char *[]){"--dial-out", NULL} : NULL);
+    rpc_key_row row = {.roles = RPC_ROLE_ANY, .classes = "*", .users = "*"};
+    rpc_keys keys = {0};
+
+    cr_assert(rpc_keys_read(&keys, p.keys, &p.err));
+    rpc_id_text old = rpc_show_id(keys.rows[0].key.id);
+    rpc_keys_free(&keys);
+    cr_assert(rpc_keys_revoke(p.keys, old.text, &p.err));
+    pool_kill_tracker(&p);
+    pool_start_tracker(&p, pool_port(&p));
+    cr_assert(kit_logged(&p.server[0], "has no key with the role 'serve' for devices of class 'board'"));
+    cr_assert(rpc_keys_add(p.keys, &row, &p.err));
+    pool_kill_tracker(&p);
+    pool_start_tracker(&p, pool_port(&p));
+    tec_rpc *t = pool_connect_as(&p, rpc_show_id(row.key.id).text);
+    tec_rpc_lease *l = tec_rpc_request(t, &(tec_rpc_lease_options){.device_class = "board"}, &p.err);
+    cr_assert_eq(tec_rpc_wait(l, 20, &p.err), TEC_RPC_GRANTED, "the server did not come back: see %s",
+                 p.server[0].log);
+    use(&p, l);
+    tec_rpc_give_back(l);
+    tec_rpc_disconnect(t);
+    cr_assert_eq(pool_stop(&p), 0);
+}
+
+Test(leases, are_of_servers_whose_key_was_renewed)
+{
+    renew_the_key_of_servers(false);
+}
+
+Test(leases, are_of_servers_behind_a_relay_whose_key_was_renewed)
+{
+    renew_the_key_of_servers(true);
+}
