@@ -6,6 +6,7 @@
  *     stage_fill_disk(&s);  ...  stage_free_disk(&s);
  *     stage_rest(&s);
  *     stage_find_leaks(&s);
+ *     stage_find_left_behind(&s);           // where clients begin with stage_mark_client
  *     stage_stop(&s);
  */
 #ifndef TESTS_CHAOS_STAGE_H
@@ -67,6 +68,7 @@ typedef struct {
     pool p;
     proxy proxies[SERVERS];
     char state[128], ballast[160];
+    char temp[128]; /* folder of the temporary files of clients that stage_mark_client has marked */
     int loris[MOST_LORIS], n_loris, loris_sent;
     int files; /* descriptors of a server that is idle */
 } stage;
@@ -144,6 +146,8 @@ static inline void stage_start(stage *s)
     snprintf(s->p.log, sizeof s->p.log, "%s/log", s->p.folder);
     snprintf(s->p.state, sizeof s->p.state, "%s/tracker.db", s->state);
     cr_assert(rpc_keys_add(s->p.keys, &row, &s->p.err), "%s", s->p.err.text);
+    snprintf(s->temp, sizeof s->temp, "%s/temp", s->p.folder);
+    cr_assert_eq(mkdir(s->temp, 0700), 0);
     pool_start_tracker(&s->p, 0);
     for (int i = 0; i < SERVERS; i++) {
         kit_prepare(&s->p.server[i]);
@@ -182,6 +186,49 @@ static inline void stage_dribble(stage *s)
     for (int i = 0; i < s->n_loris; i++)
         send(s->loris[i], greeting + s->loris_sent % 8, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     s->loris_sent++;
+}
+
+/* In a client before its program starts: it and all that it starts keep their temporary files apart, and are
+ * known by that. */
+static inline void stage_mark_client(const stage *s)
+{
+    setenv("TMPDIR", s->temp, 1);
+}
+
+/* Whether a process has a variable, as in "NAME=value"; one that has ended has none. */
+static inline bool stage_has_variable(const char *pid, const char *variable)
+{
+    char path[300], *text = NULL;
+    size_t size = 0;
+    bool has = false;
+
+    snprintf(path, sizeof path, "/proc/%s/environ", pid);
+    FILE *f = fopen(path, "re");
+    while (f && !has && getdelim(&text, &size, 0, f) > 0)
+        has = strcmp(text, variable) == 0;
+    free(text);
+    if (f)
+        fclose(f);
+    return has;
+}
+
+/* Processes (builders, say) and temporary files of marked clients, which have all ended: there are none. */
+static inline void stage_find_left_behind(const stage *s)
+{
+    char variable[160];
+    const struct dirent *entry;
+
+    snprintf(variable, sizeof variable, "TMPDIR=%s", s->temp);
+    DIR *d = opendir("/proc");
+    while (d && (entry = readdir(d)))
+        cr_assert_not(entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                          stage_has_variable(entry->d_name, variable),
+                      "process %s of a client is left", entry->d_name);
+    closedir(d);
+    d = opendir(s->temp);
+    while (d && (entry = readdir(d)))
+        cr_assert(entry->d_name[0] == '.', "a client left %s/%s", s->temp, entry->d_name);
+    closedir(d);
 }
 
 /* Sessions' processes, folders, descriptors and leases that are left when all work is done and its time is

@@ -6,7 +6,8 @@
  * if the proxy met a piece of an upload. Kernels that hang, crash or eat memory are candidates of the jobs
  * themselves, by schedules that bring C code along. A client that was killed is started again with the same
  * command. In the end each job must have each of its trials exactly once in its store, and each trial that
- * was measured must be in a server's log; trials that ran more than once are counted.
+ * was measured must be in a server's log, and each run that a server has finished must be of a trial that is
+ * stored; trials that ran more than once are counted.
  *
  *     TEC_CHAOS=31 build/debug/tests/test_chaos_tuning --timeout 3600      31 faults of each kind
  */
@@ -38,6 +39,7 @@ typedef struct {
 typedef struct {
     int server, life, number, job;
     uint64_t label; /* of the trial that runs; 0: none does */
+    bool compares;  /* what runs is no trial, but two that were measured before */
 } seen;
 
 typedef struct {
@@ -45,8 +47,8 @@ typedef struct {
     job jobs[JOBS];
     seen sessions[MOST_SESSIONS];
     int n_sessions, life[SERVERS];
-    long read_to[SERVERS]; /* of the logs */
-    double free_since[SERVERS], longest_idle;
+    long read_to[SERVERS];                                /* of the logs */
+    double free_since[SERVERS], longest_idle, last_trial; /* last_trial: when a trial began last */
     bool server_down[SERVERS], tracker_down;
     sqlite3 *db;
     uint64_t harmed[MOST_LABELS]; /* trials whose device was taken away once: twice would poison them */
@@ -86,8 +88,20 @@ static void note_execution(chaos *c, const seen *at, uint64_t label)
 {
     char text[200];
 
-    snprintf(text, sizeof text, "INSERT OR IGNORE INTO executions VALUES (%d, %d, %d, %d, %lld)", at->server,
-             at->life, at->number, at->job, (long long)label);
+    snprintf(text, sizeof text, "INSERT OR IGNORE INTO executions VALUES (%d, %d, %d, %d, %lld, 0)",
+             at->server, at->life, at->number, at->job, (long long)label);
+    ask(c, text);
+}
+
+static void note_finished(chaos *c, const seen *at)
+{
+    char text[200];
+
+    snprintf(
+        text, sizeof text,
+        "UPDATE executions SET finished = 1 WHERE server = %d AND life = %d AND session = %d AND label = "
+        "%lld",
+        at->server, at->life, at->number, (long long)at->label);
     ask(c, text);
 }
 
@@ -111,10 +125,23 @@ static void on_run(chaos *c, seen *at, const char *labels)
     c->longest_idle = idle > c->longest_idle ? idle : c->longest_idle;
     c->runs++;
     at->label = strtoull(labels, NULL, 16);
-    if (labels[strspn(labels, "0123456789abcdef")] == ' ')
+    at->compares = labels[strspn(labels, "0123456789abcdef")] == ' ';
+    if (at->compares)
         c->comparisons++;
-    else
+    else {
         note_execution(c, at, at->label);
+        c->last_trial = tec_clock();
+    }
+}
+
+/* A device that had no run again waited until the last trial of all began, which it could have had. */
+static void close_waits(chaos *c)
+{
+    for (int i = 0; i < SERVERS; i++) {
+        double idle = c->last_trial - c->free_since[i];
+
+        c->longest_idle = idle > c->longest_idle ? idle : c->longest_idle;
+    }
 }
 
 static void on_line(chaos *c, int server, const char *line)
@@ -129,10 +156,13 @@ static void on_line(chaos *c, int server, const char *line)
     if (strncmp(text, "opened", 6) == 0 && c->n_sessions < MOST_SESSIONS) {
         const char *name = strstr(text, "/job");
 
-        c->sessions[c->n_sessions++] = (seen){server, c->life[server], number, name ? name[4] - '0' : -1, 0};
+        c->sessions[c->n_sessions++] =
+            (seen){server, c->life[server], number, name ? name[4] - '0' : -1, 0, false};
     } else if (at && strncmp(text, "measures '", 10) == 0)
         on_run(c, at, text + 10);
     else if (at) { /* it has measured, or is over */
+        if (at->label && !at->compares && strncmp(text, "has measured", 12) == 0)
+            note_finished(c, at);
         at->label = 0;
         c->free_since[server] = tec_clock();
     }
@@ -277,6 +307,7 @@ static void start_job(chaos *c, job *j)
         int log = open(j->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        stage_mark_client(&c->s);
         setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* a command keeps its options to its end */
         dup2(log, 1);
         dup2(log, 2);
@@ -552,6 +583,8 @@ static const char twice[] =
 static const char unlogged[] =
     "SELECT count(*) FROM stored WHERE stage NOT IN ('schedule', 'build', 'reference') AND NOT EXISTS "
     "(SELECT 1 FROM executions e WHERE e.job = stored.job AND e.label = stored.label)";
+static const char unstored[] = "SELECT count(*) FROM executions e WHERE finished AND NOT EXISTS "
+                               "(SELECT 1 FROM stored WHERE e.job = stored.job AND e.label = stored.label)";
 static const char innocent[] = "SELECT count(*) FROM stored WHERE planted = '' AND status <> 'ok'";
 static const char repeated[] = "SELECT count(*) - count(DISTINCT job || ' ' || label) FROM executions";
 
@@ -572,10 +605,11 @@ static void print_table(chaos *c)
            "%lld\n",
            (long long)ask(c, "SELECT count(*) FROM issued"), (long long)ask(c, "SELECT count(*) FROM stored"),
            (long long)ask(c, twice), (long long)ask(c, lost), (long long)ask(c, innocent));
-    printf("executions in the logs of the servers %lld, of these repeated %lld; stored and in no log %lld; "
-           "comparisons %d\n",
-           (long long)ask(c, "SELECT count(*) FROM executions"), (long long)ask(c, repeated),
-           (long long)ask(c, unlogged), c->comparisons);
+    printf("executions in the logs of the servers %lld, of these finished %lld, repeated %lld; stored and in "
+           "no log %lld; finished and not stored %lld; comparisons %d\n",
+           (long long)ask(c, "SELECT count(*) FROM executions"),
+           (long long)ask(c, "SELECT count(*) FROM executions WHERE finished"), (long long)ask(c, repeated),
+           (long long)ask(c, unlogged), (long long)ask(c, unstored), c->comparisons);
     printf("longest wait of a device while work waited: %.1f s\n", c->longest_idle);
     fflush(stdout);
 }
@@ -587,6 +621,8 @@ static void audit(chaos *c)
     cr_assert_eq(ask(c, lost), 0);
     cr_assert_eq(ask(c, twice), 0);
     cr_assert_eq(ask(c, unlogged), 0, "trials are stored that no server has run");
+    cr_assert_gt(ask(c, "SELECT count(*) FROM executions WHERE finished"), 0);
+    cr_assert_eq(ask(c, unstored), 0, "servers have finished trials that are not stored");
     cr_assert_eq(ask(c, innocent), 0, "faults of the pool cost trials: see the errors in %s and %s",
                  c->jobs[0].db, c->jobs[1].db);
     cr_assert_lt(c->longest_idle, 30.0);
@@ -612,8 +648,8 @@ Test(tuning, loses_no_trial_and_stores_none_twice, .timeout = 3500)
     cr_assert_eq(sqlite3_open(":memory:", &c.db), SQLITE_OK);
     ask(&c, "CREATE TABLE issued(job, trial)");
     ask(&c, "CREATE TABLE stored(job, trial, label, planted, status, stage, kind)");
-    ask(&c, "CREATE TABLE executions(server, life, session, job, label, UNIQUE (server, life, session, job, "
-            "label))");
+    ask(&c, "CREATE TABLE executions(server, life, session, job, label, finished, UNIQUE (server, life, "
+            "session, job, label))");
     stage_start(&c.s);
     for (int i = 0; i < SERVERS; i++) {
         c.s.proxies[i].shared->least = LEAST_UPLOAD;
@@ -624,12 +660,14 @@ Test(tuning, loses_no_trial_and_stores_none_twice, .timeout = 3500)
     run_jobs(&c);
     if (c.undo_at)
         undo(&c);
+    close_waits(&c);
     collect_trials(&c);
     print_table(&c);
     audit(&c);
     stage_rest(&c.s);
     cr_assert_eq(kit_stop(&c.s.p.server[SPARE]), 0);
     stage_find_leaks(&c.s);
+    stage_find_left_behind(&c.s);
     stage_stop(&c.s);
     sqlite3_close(c.db);
 }
