@@ -1,25 +1,33 @@
 #!/bin/bash
-# devices -- the commands of docs/devices.md as they stand there, in their order, with an emulated board for the device: only the
-# number of trials differs, and the emulated server gets the options that emulation takes.
+# devices -- the commands of docs/devices.md as they stand there, in their order, with an emulated board for the device, once of
+# aarch64 and once of armhf: only the number of trials differs, and the emulated server gets the options that emulation takes.
 set -eu
 . tests/cross/board.sh
 . tests/cross/page.inc
 
-[ -n "${TEC_PAGE_INSIDE:-}" ] || build_board aarch64
+if [ -z "${TEC_BOARD:-}" ]; then
+    for arch in aarch64 armhf; do
+        build_board $arch
+        TEC_BOARD=$arch bash "$0" || fail "with a board of $arch"
+    done
+    exit
+fi
+target="llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+[ $TEC_BOARD = aarch64 ] || target="llvm -mtriple=arm-linux-gnueabihf -mcpu=cortex-a7"
 own_network tracker
 trap 'rm -rf "$room"' EXIT
 page=docs/devices.md
 desk=$room/desk board_room=$room/board
 mkdir "$desk" "$board_room" "$room/bin" "$room/home"
-cp build/board/aarch64/rpc_server "$room/program"
-make_emulated "$room/program" "$room/bin/rpc_server"
+cp "build/board/$TEC_BOARD/rpc_server" "$room/program"
+make_emulated "$room/program" "$room/bin/rpc_server" $TEC_BOARD
 PATH=$room/bin:$TEC_BUILD_DIR:$PATH
 export HOME=$room/home
 unset XDG_STATE_HOME
 
 # What the page takes as given: a model, and a module of it for the device.
 cp /usr/share/libonnx-testdata/data/node/test_conv_with_strides_padding/model.onnx "$desk/net.onnx"
-"$TEC" compile "$desk/net.onnx" --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72" -o "$desk/model.so" >"$room/said" 2>&1 ||
+"$TEC" compile "$desk/net.onnx" --target "$target" -o "$desk/model.so" >"$room/said" 2>&1 ||
     fail "$(cat "$room/said")"
 
 typed "$desk" "$(block '```' 1)"
