@@ -479,8 +479,8 @@ static void look_at_armed(chaos *c)
     c->armed = -1;
 }
 
-/* Faults are spread over the first six tenths of the runs. The short form has too few runs for that: its next
- * fault is due at once, so that each fault has many runs left in which to meet an unfinished trial. */
+/* Faults are spread over the first three tenths of the runs. The short form has too few runs for that: its
+ * next fault is due at once, so that each fault has many runs left in which to meet an unfinished trial. */
 static bool is_due(const chaos *c)
 {
     int struck = 0, trials = 0;
@@ -492,7 +492,7 @@ static bool is_due(const chaos *c)
         struck += c->struck[f];
     for (int i = 0; i < JOBS; i++)
         trials += c->jobs[i].trials;
-    return (double)struck <= (double)c->runs / (0.6 * trials) * 10 * c->each;
+    return (double)struck <= (double)c->runs / (0.3 * trials) * 10 * c->each;
 }
 
 static void maybe_strike(chaos *c)
