@@ -180,7 +180,8 @@ static void close_when_done(rpc_host *host)
         close_all(host);
 }
 
-/* A grandchild may have inherited the pipes: it was killed with the group, unless it left the group. */
+/* Grandchildren may have inherited the pipes. They were killed with the group, which the sandbox lets nobody
+ * leave; a weak sandbox may be none. */
 static void on_late_pipes(uv_timer_t *timer)
 {
     close_all(timer->data);

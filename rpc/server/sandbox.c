@@ -21,6 +21,8 @@
 #define _GNU_SOURCE /* setresuid, setgroups, CLONE_THREAD */
 #include "rpc/server/sandbox.h"
 
+#include <asm/sockios.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -31,6 +33,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -42,6 +45,10 @@
 #include "worker/serve.h"
 
 enum { NOBODY = 65534, MOST_FILES = 64, MOST_FILES_OF_DRIVERS = 512 };
+enum { SPARE_ADDRESSES = 1 << 30 };
+/* Processes and threads of a session, and as many more for each CPU: runtime and drivers start threads for
+ * each. */
+enum { MOST_TASKS = 1024, MOST_TASKS_OF_CPU = 8 };
 
 /* ---- seccomp ---- */
 
@@ -62,7 +69,6 @@ static const int needed[] = {
     __NR_pread64,
     __NR_close,
     __NR_lseek,
-    __NR_fcntl,
     __NR_fstat,
     __NR_statx,
     __NR_openat,
@@ -95,7 +101,6 @@ static const int needed[] = {
     __NR_sigaltstack,
     __NR_sched_yield,
     __NR_sched_getaffinity,
-    __NR_sched_setaffinity,
     __NR_flock,
     __NR_setitimer,
     __NR_getcpu,
@@ -115,7 +120,6 @@ static const int needed[] = {
     __NR_getrandom,
     __NR_uname,
     __NR_getcwd,
-    __NR_prlimit64,
     __NR_getrusage,
     __NR_sysinfo,
 #ifdef __NR_open
@@ -133,13 +137,11 @@ static const int needed[] = {
 #endif
 #ifdef __arm__
     /* with 64-bit numbers of bytes and of seconds, and those that only Arm has */
-    __NR_mmap2,
     __NR_fstat64,
     __NR_stat64,
     __NR_lstat64,
     __NR_fstatat64,
     __NR__llseek,
-    __NR_fcntl64,
     __NR_ftruncate64,
     __NR_ugetrlimit,
     __NR_getuid32,
@@ -157,7 +159,6 @@ static const int needed[] = {
     __ARM_NR_cacheflush,
     __ARM_NR_set_tls,
 #else
-    __NR_mmap,
     __NR_newfstatat,
 #endif
 #ifdef __NR_faccessat2
@@ -196,6 +197,67 @@ static const int hostile[] = {
     __NR_io_uring_setup,
 #endif
 };
+
+/* What reaches other processes of the same user, among them other sessions, and of a server without root the
+ * server itself; what leaves the group of processes, by which the server ends a session with all that it
+ * started; what outlives the session. A pidfd can be of any process. All of this fails, without ending the
+ * process: libraries try some of it. */
+static const int outward[] = {
+    __NR_tkill,
+    __NR_rt_sigqueueinfo,
+    __NR_rt_tgsigqueueinfo,
+    __NR_kcmp,
+    __NR_setpriority,
+    __NR_ioprio_set,
+    __NR_migrate_pages,
+    __NR_move_pages,
+    __NR_setsid,
+    __NR_setpgid,
+    __NR_shmget,
+    __NR_semget,
+    __NR_msgget,
+    __NR_mq_open,
+#ifdef __NR_pidfd_send_signal
+    __NR_pidfd_send_signal,
+#endif
+#ifdef __NR_pidfd_open
+    __NR_pidfd_open,
+#endif
+#ifdef __NR_pidfd_getfd
+    __NR_pidfd_getfd,
+#endif
+#ifdef __NR_process_madvise
+    __NR_process_madvise,
+#endif
+#ifdef __NR_process_mrelease
+    __NR_process_mrelease,
+#endif
+};
+
+/* Their first argument is a process or a thread, 0 for the caller itself, which alone is allowed. The C
+ * library asks for limits of 0, and the runtime binds threads by 0. */
+static const int of_self[] = {
+    __NR_prlimit64,
+    __NR_sched_setaffinity,
+};
+
+/* The same; sessions of a CPU may not make these calls at all. */
+static const int of_self_with_driver[] = {
+    __NR_sched_setscheduler,
+    __NR_sched_setparam,
+    __NR_sched_setattr,
+};
+
+/* The second arguments of fcntl and of ioctl that name the process to which a file's signals go, or the
+ * signal: a file can be told to send SIGKILL to the server. */
+static const uint32_t owners_of_fcntl[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+static const uint32_t owners_of_ioctl[] = {FIOSETOWN, SIOCSPGRP};
+
+#ifdef __NR_mmap2
+enum { MAP_CALL = __NR_mmap2, FCNTL_CALL = __NR_fcntl64 };
+#else
+enum { MAP_CALL = __NR_mmap, FCNTL_CALL = __NR_fcntl };
+#endif
 
 /* Other programs: a driver may start a compiler. */
 static const int programs[] = {
@@ -246,34 +308,97 @@ static void on_calls(filter *self, const int *numbers, int n, uint32_t what)
         on_call(self, numbers[i], what);
 }
 
-/* A verdict on a call whose argument (its low half) is `value`, and another one otherwise. The comparison
- * skips four instructions for another number, so that the number is still loaded for the next row; behind the
- * load of the argument it is not, but both verdicts end the filter there. */
+/* Loads an argument (its low half) of a call, and skips that and `rest` more instructions for another
+ * number, so that the number is still loaded for the next row. The rest has to end the filter by verdicts, as
+ * the number is not loaded behind it. */
+static void load_argument(filter *self, int number, int argument, int rest)
+{
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(1 + rest), (uint32_t)number);
+    load_field(self, offsetof(struct seccomp_data, args) + 8 * (size_t)argument);
+}
+
+/* A verdict on a call whose argument is one of the values, and another one otherwise. */
+static void on_arguments(filter *self, int number, int argument, const uint32_t *values, int n, uint32_t yes,
+                         uint32_t no)
+{
+    load_argument(self, number, argument, 2 * n + 1);
+    for (int i = 0; i < n; i++) {
+        emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, values[i]);
+        verdict(self, yes);
+    }
+    verdict(self, no);
+}
+
 static void on_argument(filter *self, int number, int argument, uint32_t value, uint32_t yes, uint32_t no)
 {
-    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)number);
-    load_field(self, offsetof(struct seccomp_data, args) + 8 * (size_t)argument);
-    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
+    on_arguments(self, number, argument, &value, 1, yes, no);
+}
+
+/* A verdict on a call whose argument has one of the bits, and another one otherwise. */
+static void on_bits(filter *self, int number, int argument, uint32_t bits, uint32_t yes, uint32_t no)
+{
+    load_argument(self, number, argument, 3);
+    emit(self, BPF_JMP | BPF_JSET | BPF_K, 0, 1, bits);
     verdict(self, yes);
     verdict(self, no);
 }
 
-/* A thread may be made, a process may not. The flags are the first argument on all three architectures. */
-static void on_clone(filter *self)
+/* A session of a CPU may make threads and no processes. A driver's session may make both, but no process of
+ * its own user namespace, where the process would be root, and none that is the server's child. The flags are
+ * the first argument on all three architectures. */
+static void on_clone(filter *self, bool has_driver, uint32_t eperm)
 {
-    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
-    load_field(self, offsetof(struct seccomp_data, args));
-    emit(self, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CLONE_THREAD);
-    verdict(self, SECCOMP_RET_ALLOW);
-    verdict(self, SECCOMP_RET_KILL_PROCESS);
+    const uint32_t outside = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+                             CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+#ifdef __NR_clone3
+    on_call(self, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS); /* its flags cannot be seen: libc takes clone */
+#endif
+    if (has_driver)
+        on_bits(self, __NR_clone, 0, outside, eperm, SECCOMP_RET_ALLOW);
+    else
+        on_bits(self, __NR_clone, 0, CLONE_THREAD, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
 }
 
-/* The filter for a CPU allows what is needed; the one for a driver all but attacks. Both let signals go to
- * the process itself alone. The architecture is checked first: the same number is another call in another
- * ABI. */
+/* Memory that RLIMIT_DATA does not count is refused: maps that grow downwards, which nobody uses, and shared
+ * maps without a file. The latter stay allowed in sessions with a driver, whose own allocators may use
+ * them. */
+static void on_map(filter *self, bool has_driver, uint32_t eperm)
+{
+    if (has_driver) {
+        on_bits(self, MAP_CALL, 3, MAP_GROWSDOWN, eperm, SECCOMP_RET_ALLOW);
+        return;
+    }
+    load_argument(self, MAP_CALL, 3, 5);
+    emit(self, BPF_JMP | BPF_JSET | BPF_K, 2, 0, MAP_GROWSDOWN);
+    emit(self, BPF_ALU | BPF_AND | BPF_K, 0, 0, MAP_SHARED | MAP_ANONYMOUS);
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, MAP_SHARED | MAP_ANONYMOUS);
+    verdict(self, eperm);
+    verdict(self, SECCOMP_RET_ALLOW);
+}
+
+/* Calls that are allowed or refused by their arguments. Signals go to the process itself alone. */
+static void on_targets(filter *self, bool has_driver, uint32_t eperm)
+{
+    uint32_t pid = (uint32_t)getpid();
+
+    on_argument(self, __NR_tgkill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    on_argument(self, __NR_kill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    for (int i = 0; i < BASE_COUNT(of_self); i++)
+        on_argument(self, of_self[i], 0, 0, SECCOMP_RET_ALLOW, eperm);
+    on_arguments(self, FCNTL_CALL, 1, owners_of_fcntl, BASE_COUNT(owners_of_fcntl), eperm, SECCOMP_RET_ALLOW);
+#ifdef __NR_mmap2
+    on_arguments(self, __NR_fcntl, 1, owners_of_fcntl, BASE_COUNT(owners_of_fcntl), eperm, SECCOMP_RET_ALLOW);
+#endif
+    on_map(self, has_driver, eperm);
+    on_clone(self, has_driver, eperm);
+}
+
+/* The filter for a CPU allows what is needed; the one for a driver all but attacks. The architecture is
+ * checked first: the same number is another call in another ABI. */
 static void make_filter(filter *self, bool has_driver)
 {
-    uint32_t eperm = SECCOMP_RET_ERRNO | EPERM, pid = (uint32_t)getpid();
+    uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
 
     load_field(self, offsetof(struct seccomp_data, arch));
     emit(self, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, THIS_ARCH);
@@ -286,20 +411,18 @@ static void make_filter(filter *self, bool has_driver)
     if (!has_driver)
         on_calls(self, needed, BASE_COUNT(needed), SECCOMP_RET_ALLOW);
     on_calls(self, hostile, BASE_COUNT(hostile), has_driver ? eperm : SECCOMP_RET_KILL_PROCESS);
-    on_argument(self, __NR_tgkill, 0, pid, SECCOMP_RET_ALLOW, eperm);
-    /* The verdicts of on_argument end the filter, so the number is still loaded behind one that did not fit.
-     * */
-    on_argument(self, __NR_kill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    on_calls(self, outward, BASE_COUNT(outward), eperm);
+    on_targets(self, has_driver, eperm);
     if (has_driver) {
+        for (int i = 0; i < BASE_COUNT(of_self_with_driver); i++)
+            on_argument(self, of_self_with_driver[i], 0, 0, SECCOMP_RET_ALLOW, eperm);
+        on_arguments(self, __NR_ioctl, 1, owners_of_ioctl, BASE_COUNT(owners_of_ioctl), eperm,
+                     SECCOMP_RET_ALLOW);
         verdict(self, SECCOMP_RET_ALLOW);
         return;
     }
     on_calls(self, programs, BASE_COUNT(programs), SECCOMP_RET_KILL_PROCESS);
     on_argument(self, __NR_prctl, 0, PR_SET_NAME, SECCOMP_RET_ALLOW, eperm);
-#ifdef __NR_clone3
-    on_call(self, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS); /* its flags cannot be seen: libc takes clone */
-#endif
-    on_clone(self);
     verdict(self, eperm);
 }
 
@@ -394,6 +517,52 @@ static void fix_memory_limit(void)
     }
 }
 
+/* What RLIMIT_DATA misses, as a map that becomes read-only behind its use, is bounded by the limit of all
+ * addresses. It leaves room for what is reserved and not used, as allocators do for each thread. */
+static void limit_addresses(int64_t memory_bytes)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long long pages = -1;
+
+    if (f && fscanf(f, "%lld", &pages) == 1)
+        limit(RLIMIT_AS, (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) + 2 * (uint64_t)memory_bytes +
+                             SPARE_ADDRESSES);
+    if (f)
+        fclose(f);
+}
+
+/* Threads of the process of one folder of /proc, if the process is of this user; 0 otherwise. */
+static int64_t count_threads(const char *name)
+{
+    char path[300], line[200];
+    unsigned user = 0;
+    long long threads = 0;
+
+    snprintf(path, sizeof path, "/proc/%s/status", name);
+    FILE *f = fopen(path, "re");
+    while (f && threads == 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "Uid: %u", &user) != 1)
+            sscanf(line, "Threads: %lld", &threads);
+    if (f)
+        fclose(f);
+    return user == getuid() ? threads : 0;
+}
+
+/* The kernel counts the processes and threads of a user, not of a session, and the sessions of a server of
+ * root have one user. So a session may have so many more than there are now. */
+static void limit_tasks(void)
+{
+    DIR *d = opendir("/proc");
+    int64_t tasks = MOST_TASKS + MOST_TASKS_OF_CPU * sysconf(_SC_NPROCESSORS_CONF);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+            tasks += count_threads(e->d_name);
+    if (d)
+        closedir(d);
+    limit(RLIMIT_NPROC, (uint64_t)tasks);
+}
+
 /* Groups first, then the group, then the user: without root none of them could be given up any more. */
 static bool become_nobody(void)
 {
@@ -412,7 +581,10 @@ bool rpc_sandbox_enter(const rpc_sandbox *sandbox, char *text, size_t size, tec_
     limit(RLIMIT_FSIZE, (uint64_t)sandbox->memory_bytes);
     worker_limit_memory(sandbox->memory_bytes);
     fix_memory_limit();
+    if (!sandbox->has_driver)
+        limit_addresses(sandbox->memory_bytes); /* drivers reserve addresses for the memory of all devices */
     bool other_user = geteuid() == 0 && become_nobody();
+    limit_tasks();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back, so it comes behind */
     if (getppid() != parent)
         return rt_fail(err, TEC_LOST, "the server is gone");

@@ -5,13 +5,15 @@
  *         ... text says which layers are in force; err, which one is missing
  *
  * The layers: no new privileges; another user where the server is root; Landlock (files of a session's
- * folder, libraries, what /proc/self and /sys say); seccomp; limits of memory, files and core dumps; death
- * with the server. Without seccomp, or without both Landlock and another user, a session could read the
- * server's keys: then this fails, unless `weak` is set.
+ * folder, libraries, what /proc/self and /sys say); seccomp; limits of memory, processes, files and core
+ * dumps; death with the server. Without seccomp, or without both Landlock and another user, a session could
+ * read the server's keys: then this fails, unless `weak` is set.
  *
  * A session of a CPU has a list of the system calls that it needs; all others fail, and those that only an
  * attack wants (sockets, other programs, tracing) end the process by SIGSYS. The driver of another device
- * loads libraries and starts compilers, so there only what an attack wants fails.
+ * loads libraries and starts compilers, so there only what an attack wants fails. In both, calls that reach
+ * other processes fail, and no process leaves the group of the session's first process, by which the server
+ * ends them all.
  * Threads: before there are others.
  */
 #ifndef RPC_SERVER_SANDBOX_H

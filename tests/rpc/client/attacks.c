@@ -1,7 +1,11 @@
 /* tests/rpc/client/attacks.c -- modules that attack while they are loaded, in sessions of a CPU and of an
  * OpenCL device, whose driver needs more rights; with a server of root's and one of a user without rights.
  * Each beside a module that does the same without the attack. */
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "tests/rpc/client/kit.h"
 
@@ -46,6 +50,100 @@ static void attack(fixture *f, const char *device, const char *order, bool survi
     rt_free(m.data);
 }
 
+/* System calls that take the server, or another session, as their target; each is refused with EPERM. Where
+ * the server is root's, the kernel refuses some too; where it has the user of its sessions, the filter
+ * alone does. */
+static void attack_others(fixture *f, const char *device)
+{
+    const long server = f->pid;
+    const struct {
+        const char *name;
+        long number, arguments[3];
+    } calls[] = {{"prlimit64", __NR_prlimit64, {server}},
+                 {"sched_setaffinity", __NR_sched_setaffinity, {server}},
+                 {"sched_setscheduler", __NR_sched_setscheduler, {server}},
+                 {"sched_setparam", __NR_sched_setparam, {server}},
+                 {"sched_setattr", __NR_sched_setattr, {server}},
+                 {"setpriority", __NR_setpriority, {0, server, 19}},
+                 {"ioprio_set", __NR_ioprio_set, {1, server, 3 << 13}},
+                 {"kill", __NR_kill, {server}},
+                 {"kill of all", __NR_kill, {-1}},
+                 {"tkill", __NR_tkill, {server}},
+                 {"tgkill", __NR_tgkill, {server, server}},
+                 {"rt_sigqueueinfo", __NR_rt_sigqueueinfo, {server}},
+                 {"rt_tgsigqueueinfo", __NR_rt_tgsigqueueinfo, {server, server}},
+                 {"pidfd_open", __NR_pidfd_open, {server}},
+                 {"pidfd_send_signal", __NR_pidfd_send_signal, {-1}},
+                 {"kcmp", __NR_kcmp, {server, server}},
+                 {"fcntl F_SETOWN", __NR_fcntl, {1, F_SETOWN, server}},
+                 {"fcntl F_SETSIG", __NR_fcntl, {1, F_SETSIG, SIGKILL}},
+                 {"shmget", __NR_shmget, {0, 4096, 0600}}};
+    char order[200], refused[40];
+
+    snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
+    for (int i = 0; i < BASE_COUNT(calls); i++) {
+        const long *a = calls[i].arguments;
+
+        snprintf(order, sizeof order, "call %ld %ld %ld %ld  (%s)", calls[i].number, a[0], a[1], a[2],
+                 calls[i].name);
+        attack(f, device, order, true, refused);
+        kit_forget_log(f);
+    }
+}
+
+/* Memory that the limit of private memory does not count. */
+static void attack_memory(fixture *f, const char *device, int flags)
+{
+    char order[200], refused[40];
+
+    snprintf(order, sizeof order, "call %d 0 4096 %d %d", __NR_mmap, PROT_READ | PROT_WRITE,
+             MAP_ANONYMOUS | flags);
+    snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
+    attack(f, device, order, true, refused);
+    kit_forget_log(f);
+}
+
+/* Whether there is a process of that name, be it one that dies. */
+static bool has_process(const char *name)
+{
+    DIR *d = opendir("/proc");
+    char path[300], line[32];
+    bool found = false;
+
+    for (struct dirent *e; d && (e = readdir(d)) && !found;) {
+        snprintf(path, sizeof path, "/proc/%s/comm", e->d_name);
+        FILE *f = fopen(path, "re");
+        found = f && fgets(line, sizeof line, f) && strncmp(line, name, strlen(name)) == 0;
+        if (f)
+            fclose(f);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* Threads up to the limit, and where other programs may be started, a process that tries to outlive its
+ * session. */
+static void attack_by_number(fixture *f, const char *device, bool driver)
+{
+    char order[100], refused[40], name[16];
+
+    snprintf(refused, sizeof refused, "attack: errno %d", EAGAIN);
+    snprintf(order, sizeof order, "threads %ld", 2 * (1024 + 8 * sysconf(_SC_NPROCESSORS_CONF)));
+    attack(f, device, order, true, refused);
+    kit_forget_log(f);
+    if (!driver)
+        return;
+    snprintf(name, sizeof name, "tec-%ld", (long)getpid());
+    snprintf(order, sizeof order, "daemon %s", name);
+    snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
+    attack(f, device, order, true, refused);
+    for (int i = 0; i < 500 && has_process(name); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    cr_assert_not(has_process(name), "a process of a session on %s outlived the session", device);
+    kit_forget_log(f);
+}
+
 /* All attacks in sessions of one device, of a server of this user (0: the test's own). */
 static void attack_all(const char *device, uid_t user)
 {
@@ -69,8 +167,14 @@ static void attack_all(const char *device, uid_t user)
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
     attack(&f, device, "socket", driver, driver ? refused : killed);
     kit_forget_log(&f);
-    if (!driver)
+    if (!driver) {
         attack(&f, device, "program", false, killed);
+        kit_forget_log(&f);
+        attack_memory(&f, device, MAP_SHARED);
+    }
+    attack_memory(&f, device, MAP_PRIVATE | MAP_GROWSDOWN);
+    attack_others(&f, device);
+    attack_by_number(&f, device, driver);
     cr_assert_eq(kit_stop(&f), 0);
 }
 

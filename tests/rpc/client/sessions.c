@@ -193,10 +193,30 @@ Test(sessions, get_no_more_memory_than_their_limit, .disabled = SANITIZED)
     int32_t y[2] = {0};
     int64_t n = 1 << 27;
 
-    cr_assert(kit_call(&f, s, "eat", "x", y), "%s", f.err.text);
+    /* memory that the limit does not count is not to be had, or bounded by the limit of addresses */
+    cr_assert(kit_call(&f, s, "eat", "shared", y), "%s", f.err.text);
+    cr_assert_eq(y[0], 0, "%d MiB of shared maps", y[0]);
+    cr_assert(kit_call(&f, s, "eat", "downwards", y), "%s", f.err.text);
+    cr_assert_eq(y[0], 0, "%d MiB of maps that grow downwards", y[0]);
+    cr_assert(kit_call(&f, s, "eat", "malloc", y), "%s", f.err.text);
     cr_assert(y[0] > 0 && y[0] <= 64, "%d MiB", y[0]);
     cr_assert_eq(tec_rpc_array(s, (DLDataType){kDLInt, 8, 1}, 1, &n, &f.err), 0);
     cr_assert_eq(f.err.status, TEC_NO_MEMORY, "%s", f.err.text);
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    cr_assert_eq(kit_stop(&f), 0);
+}
+
+/* A map that becomes read-only leaves the count of RLIMIT_DATA. */
+Test(sessions, get_no_more_addresses_than_their_limit)
+{
+    fixture f = kit_start((const char *[]){"--memory", "64", NULL});
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = kit_open(&f, c);
+    int32_t y[2] = {0};
+
+    cr_assert(kit_call(&f, s, "eat", "read-only", y), "%s", f.err.text);
+    cr_assert(y[0] > 64 && y[0] <= 2 * 64 + 1024, "%d MiB", y[0]);
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
     cr_assert_eq(kit_stop(&f), 0);

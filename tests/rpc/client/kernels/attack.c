@@ -1,16 +1,29 @@
 /* tests/rpc/client/kernels/attack.c -- a module that attacks while it is loaded, before any of its kernels is
  * called.
  *
- * The test writes the attack into `order` in the file's bytes: "nothing", "file PATH", "socket", "program".
- * What came of it is on standard error, which the server keeps: "attack: errno 13", or "attack: BREACH".
+ * The test writes the attack into `order` in the file's bytes:
+ *
+ *     nothing
+ *     file PATH             opens a file
+ *     socket                makes a socket
+ *     program               becomes another program
+ *     call NUMBER A B C D   makes a system call, which must fail
+ *     threads N             starts N threads that wait
+ *     daemon NAME           starts a process of that name, which leaves the group of processes and waits
+ *
+ * What came of the attack is on standard error, which the server keeps: "attack: errno 13", or
+ * "attack: BREACH".
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tec/kernel.h"
@@ -26,6 +39,49 @@ static void tell(int failed)
         fputs("attack: BREACH\n", stderr);
 }
 
+static void call(const char *numbers)
+{
+    long a[5] = {0};
+    char *at = (char *)(uintptr_t)numbers;
+
+    for (int i = 0; i < 5 && *at; i++)
+        a[i] = strtol(at, &at, 10);
+    tell(syscall(a[0], a[1], a[2], a[3], a[4], 0L, 0L) < 0);
+}
+
+static void *wait_for_ever(void *user)
+{
+    for (;;)
+        sleep(1000);
+    return user;
+}
+
+static void start_threads(long n)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 1 << 16);
+    errno = 0;
+    for (long i = 0; i < n && !errno; i++)
+        errno = pthread_create(&thread, &small, wait_for_ever, NULL);
+    tell(errno != 0);
+}
+
+static void start_daemon(const char *name)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        fprintf(stderr, "attack: cannot fork\n");
+    if (pid)
+        return;
+    prctl(PR_SET_NAME, name);
+    tell(setsid() < 0 && setpgid(0, 0) < 0);
+    wait_for_ever(NULL);
+}
+
 __attribute__((constructor)) static void attack(void)
 {
     char order[256];
@@ -38,6 +94,12 @@ __attribute__((constructor)) static void attack(void)
         tell(socket(AF_INET, SOCK_STREAM, 0) < 0);
     else if (strcmp(order, "program") == 0)
         tell(execl("/bin/true", "true", (char *)NULL) < 0);
+    else if (strncmp(order, "call ", 5) == 0)
+        call(order + 5);
+    else if (strncmp(order, "threads ", 8) == 0)
+        start_threads(strtol(order + 8, NULL, 10));
+    else if (strncmp(order, "daemon ", 7) == 0)
+        start_daemon(order + 7);
     else
         fprintf(stderr, "attack: none\n");
 }

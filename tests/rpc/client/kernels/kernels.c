@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,19 +73,25 @@ KERNEL(hang)
     return 0;
 }
 
-/* y[0]: MiB that it got */
+/* y[0]: MiB that the kernel got, up to 2048, where x says how: "m" by malloc; "s" by shared maps; "d" by maps
+ * that grow downwards; "r" by maps that are made read-only behind their use, without use here. */
 KERNEL(eat)
 {
+    const uint8_t *x = args[0];
     int32_t *y = args[1];
+    int flags = MAP_ANONYMOUS | (x[0] == 's' ? MAP_SHARED : MAP_PRIVATE) | (x[0] == 'd' ? MAP_GROWSDOWN : 0);
 
     (void)env;
     (void)dims;
-    for (y[0] = 0; y[0] < 1 << 20; y[0]++) {
-        char *p = malloc(1 << 20);
+    for (y[0] = 0; y[0] < 2048; y[0]++) {
+        char *p = x[0] == 'm' ? malloc(1 << 20) : mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, flags, -1, 0);
 
-        if (!p)
+        if (!p || p == MAP_FAILED)
             return 0;
-        memset(p, 1, 1 << 20);
+        if (x[0] == 'r')
+            mprotect(p, 1 << 20, PROT_READ);
+        else
+            memset(p, 1, 1 << 20);
     }
     return 0;
 }
