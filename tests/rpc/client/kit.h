@@ -62,7 +62,6 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
     cr_assert_eq(pipe(out), 0);
     f->pid = fork();
     if (f->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         int log = open(f->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
         setenv("XDG_STATE_HOME", f->folder, 1);
@@ -73,6 +72,7 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
         if (f->user &&
             (chown(f->folder, f->user, f->user) != 0 || setgid(f->user) != 0 || setuid(f->user) != 0))
             _exit(126);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server; setuid takes it back */
         execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
