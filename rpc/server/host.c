@@ -1,8 +1,8 @@
 /* rpc/server/host.c -- see host.h.
  *
  * A session's process is not trusted: a module that it loaded may have taken it over. So the server reads
- * only lengths and kinds of what it says (`is_answer`), passes the bodies on unread, bounds how much it
- * prints and how long it takes, and ends it by SIGKILL. Whatever happens, the order at the end is the same:
+ * only lengths and kinds of what it says (`is_answer`), passes the bodies on, bounds how much it prints and
+ * how long it computes, and ends it by SIGKILL. Whatever happens, the order at the end is the same:
  *
  *     the process exits -> its two pipes end, or half a second passes -> all handles are closed -> `ended`
  *
@@ -52,6 +52,8 @@ struct rpc_host {
     size_t begin_in, n_in, cap_in;
     bool stuck; /* the client takes no more now */
     int64_t waiting, printed;
+    uint16_t asked[MOST_WAITING]; /* kinds of the questions that wait, from first_asked on, in a ring */
+    int64_t first_asked;
     char tail[TAIL + 1], print_buffer[4096];
     size_t n_tail;
     char folder[400];
@@ -296,8 +298,10 @@ static void hand_on(rpc_host *host)
             host->stuck = true;
             break;
         }
-        if (kind != RPC_KIND_data)
+        if (kind != RPC_KIND_data) {
             host->waiting--;
+            host->first_asked = (host->first_asked + 1) % MOST_WAITING;
+        }
         wind_clock(host);
         host->begin_in += RPC_SESSION_HEAD + n;
     }
@@ -492,7 +496,7 @@ bool rpc_host_question(rpc_host *host, rpc_kind kind, const uint8_t *body, size_
     if (kind != RPC_KIND_data && host->waiting >= MOST_WAITING)
         return false;
     if (kind != RPC_KIND_data)
-        host->waiting++;
+        host->asked[(host->first_asked + host->waiting++) % MOST_WAITING] = (uint16_t)kind;
     wind_clock(host);
     send_to_process(host, kind, body, size);
     return true;
@@ -501,6 +505,11 @@ bool rpc_host_question(rpc_host *host, rpc_kind kind, const uint8_t *body, size_
 int64_t rpc_host_waiting(const rpc_host *host)
 {
     return host->waiting;
+}
+
+rpc_kind rpc_host_asked(const rpc_host *host)
+{
+    return (rpc_kind)host->asked[host->first_asked];
 }
 
 /* ---- the beginning ---- */

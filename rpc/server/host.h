@@ -48,5 +48,8 @@ void rpc_host_resume(rpc_host *host);
 /* Ends the process; `ended` comes later, with this reason unless there was another before. */
 void rpc_host_kill(rpc_host *host, tec_status status, const char *text);
 int64_t rpc_host_waiting(const rpc_host *host); /* questions without an answer */
+/* The kind of the question that is answered next; RPC_KIND_NONE for the answer to the start. Inside of
+ * `answer`. */
+rpc_kind rpc_host_asked(const rpc_host *host);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Of what a client sends for a session, `open`, `close` and the label of `measure` are read here; of
  * everything else the server knows the kind, the length and the stream, so a damaged question meets no code
- * of the server.
+ * of the server. Of what the session's process answers, failures are read for the log.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,10 +25,11 @@ static void leave(rpc_hosted *self)
     self->server->n_sessions--;
 }
 
-/* The stream was opened by the client's frame, so it must be closed again, or the client would run out of
- * streams. */
-static void refuse(rpc_client *peer, uint32_t stream, tec_status status, const char *text)
+/* Answers an `open`, and logs it. The stream was opened by the client's frame, so it must be closed again, or
+ * the client would run out of streams. */
+static void refuse(rpc_client *peer, uint32_t stream, const char *device, tec_status status, const char *text)
 {
+    rpc_tell(peer->server, "client %lld: refused 'open' of %.40s: %s", (long long)peer->number, device, text);
     rpc_conn_send(peer->conn, stream, RPC_KIND_failure,
                   &(rpc_failure){.status = status, .text = text, .fatal = 1, .output = ""});
     rpc_link_close_stream(rpc_conn_link(peer->conn), stream);
@@ -47,6 +48,21 @@ static void tell_end(rpc_hosted *self, const rpc_host_end *end)
     rpc_link_close_stream(rpc_conn_link(self->client->conn), self->stream);
 }
 
+/* Logs what was refused, or failed, and why. The body comes from a process that is not trusted: the decoder
+ * takes damaged bodies, and the log no line breaks. */
+static void log_failure(const rpc_hosted *self, const uint8_t *body, size_t size)
+{
+    const rpc_message *asked = rpc_find_message((uint32_t)rpc_host_asked(self->host));
+    const rpc_link *link = rpc_conn_link(self->client->conn);
+    rt_arena arena = {0};
+    rpc_any m;
+    bool good = rpc_decode(&m, RPC_KIND_failure, body, size, rpc_link_version(link), &arena);
+
+    rpc_tell(self->server, "session %lld: '%s' failed: %s", (long long)self->number,
+             asked ? asked->record->name : "open", good ? m.failure.text : "the answer cannot be decoded");
+    rt_arena_free(&arena);
+}
+
 /* Hands an answer of the session's process on to its client; false: not now, as the client does not read. A
  * data message must fit the window of the stream; other answers only must not pile up in the connection's
  * output. */
@@ -60,6 +76,8 @@ static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t siz
     bool full = rpc_conn_waiting(conn) > MOST_WAITING_OUTPUT;
     if (full || (kind == RPC_KIND_data && rpc_link_may_send(rpc_conn_link(conn), x->stream) < size))
         return false;
+    if (kind == RPC_KIND_failure)
+        log_failure(x, body, size);
     rpc_link_send_body(rpc_conn_link(conn), x->stream, kind, body, size);
     rpc_conn_flush(conn);
     if (kind != RPC_KIND_data)
@@ -151,7 +169,7 @@ static void start_session(rpc_client *peer, uint32_t stream, const rpc_open *mes
     rpc_hosted *x = rt_alloc(sizeof *x, &err);
 
     if (!x) {
-        refuse(peer, stream, TEC_NO_MEMORY, err.text);
+        refuse(peer, stream, message->device, TEC_NO_MEMORY, err.text);
         return;
     }
     *x = (rpc_hosted){.server = server,
@@ -166,8 +184,7 @@ static void start_session(rpc_client *peer, uint32_t stream, const rpc_open *mes
     set_limits(&o.session, server, message, peer);
     x->host = rpc_host_start(server->loop, &o, &err);
     if (!x->host) {
-        rpc_tell(server, "session %lld: cannot start: %s", (long long)x->number, err.text);
-        refuse(peer, stream, err.status, err.text);
+        refuse(peer, stream, message->device, err.status, err.text);
         rt_free(x);
         return;
     }
@@ -213,7 +230,7 @@ static void wait_for_lease(rpc_client *peer, uint32_t stream, const rpc_open *me
     rpc_early *e = rt_alloc(sizeof *e, NULL);
 
     if (!e) {
-        refuse(peer, stream, TEC_NO_MEMORY, "the server has no memory for another session");
+        refuse(peer, stream, message->device, TEC_NO_MEMORY, "the server has no memory for another session");
         return;
     }
     *e = (rpc_early){.client = peer,
@@ -236,12 +253,10 @@ static void open_session(rpc_client *peer, uint32_t stream, const rpc_open *mess
     tec_status status;
     const char *fault = find_fault(peer, message, &status);
 
-    if (fault) {
-        rpc_tell(server, "client %lld: refused 'open' of %.40s: %s", (long long)peer->number, message->device,
-                 fault);
-        refuse(peer, stream, status, fault);
-    } else if (server->member && !rpc_member_admits(server->member, message->device, message->lease,
-                                                    rpc_link_id(rpc_conn_link(peer->conn))))
+    if (fault)
+        refuse(peer, stream, message->device, status, fault);
+    else if (server->member && !rpc_member_admits(server->member, message->device, message->lease,
+                                                  rpc_link_id(rpc_conn_link(peer->conn))))
         wait_for_lease(peer, stream, message);
     else
         start_session(peer, stream, message);
@@ -269,8 +284,7 @@ void rpc_look_at_early(void *user)
         else if (c->conn) {
             snprintf(text, sizeof text, "the tracker gave this key no lease %lld of %s",
                      (long long)e->open.lease, e->device);
-            rpc_tell(server, "client %lld: refused 'open': %s", (long long)c->number, text);
-            refuse(c, e->stream, TEC_DENIED, text);
+            refuse(c, e->stream, e->device, TEC_DENIED, text);
         }
         rt_free(e);
     }

@@ -56,7 +56,8 @@ Test(doors, are_shut_for_a_key_that_the_server_does_not_know)
     stop(&f);
 }
 
-/* The id of a good key, and the secret of another one. */
+/* The id of a good key, and the secret of another one. The client sees by the server's proof that the secrets
+ * differ, and leaves before it proves its own; the client of the replayed handshake does not leave. */
 Test(doors, are_shut_for_a_wrong_secret)
 {
     fixture f = kit_start(PLAIN);
@@ -73,6 +74,7 @@ Test(doors, are_shut_for_a_wrong_secret)
     cr_assert_eq(chmod(wrong, 0600), 0);
     cr_assert_not(can_connect(&f, wrong));
     cr_assert_eq(f.err.status, TEC_DENIED, "%s", f.err.text);
+    cr_assert(kit_logged(&f, "refused: the other side closed the connection before the handshake was done"));
     stop(&f);
 }
 
@@ -161,6 +163,7 @@ Test(doors, are_shut_for_a_client_that_speaks_plainly)
 
     cr_assert_gt(write(fd, "GET / HTTP/1.1\r\n\r\n", 18), 0);
     cr_assert_leq(read(fd, answer, sizeof answer), 0, "a plain client got an answer");
+    cr_assert(kit_logged(&f, "refused: the other side does not speak this protocol: its first byte is 0x47"));
     close(fd);
     stop(&f);
 }
@@ -198,6 +201,7 @@ Test(doors, are_shut_for_a_replayed_handshake)
     for (ssize_t more; (more = read(fd, answer + got, sizeof answer - got)) > 0;)
         got += (size_t)more;
     cr_assert_leq(got, RPC_ANSWER_BYTES, "the server went on behind a replayed proof");
+    cr_assert(kit_logged(&f, "refused: the client does not prove the secret of key "));
     close(fd);
     rpc_link_free(l);
     rpc_keys_free(&keys);
@@ -206,7 +210,7 @@ Test(doors, are_shut_for_a_replayed_handshake)
 
 /* ---- uploads ---- */
 
-static void refuse_upload(const char *name, const char *arch, tec_status status)
+static void refuse_upload(const char *name, const char *arch, tec_status status, const char *logged)
 {
     fixture f = kit_start(PLAIN);
     tec_rpc *c = kit_connect(&f);
@@ -215,6 +219,7 @@ static void refuse_upload(const char *name, const char *arch, tec_status status)
 
     cr_assert_eq(tec_rpc_upload_bytes(s, name, m.data, m.n, &f.err), 0);
     cr_assert_eq(f.err.status, status, "%s", f.err.text);
+    cr_assert(kit_logged(&f, logged), "no '%s' in %s", logged, f.log);
     f.err = (tec_error){0};
     cr_assert_gt(tec_rpc_upload_bytes(s, "good.so", good.data, good.n, &f.err), 0, "%s", f.err.text);
     rt_free(m.data);
@@ -226,14 +231,16 @@ static void refuse_upload(const char *name, const char *arch, tec_status status)
 
 Test(doors, are_shut_for_an_upload_whose_name_is_a_path)
 {
-    refuse_upload("../../etc/passwd", KIT_ARCH, TEC_INVALID);
-    refuse_upload("..", KIT_ARCH, TEC_INVALID);
-    refuse_upload("a\nb", KIT_ARCH, TEC_INVALID);
+    static const char logged[] = "session 1: 'upload' failed: expected a name of 1 to 99 characters";
+
+    refuse_upload("../../etc/passwd", KIT_ARCH, TEC_INVALID, logged);
+    refuse_upload("..", KIT_ARCH, TEC_INVALID, logged);
+    refuse_upload("a\nb", KIT_ARCH, TEC_INVALID, logged);
 }
 
 Test(doors, are_shut_for_a_module_of_another_architecture)
 {
-    refuse_upload("other.so", KIT_OTHER_ARCH, TEC_UNSUPPORTED);
+    refuse_upload("other.so", KIT_OTHER_ARCH, TEC_UNSUPPORTED, "session 1: 'upload' failed: ");
 }
 
 Test(doors, are_shut_for_a_module_that_is_larger_than_the_session)
@@ -247,6 +254,8 @@ Test(doors, are_shut_for_a_module_that_is_larger_than_the_session)
 
     cr_assert_eq(tec_rpc_upload_bytes(s, "large.so", bytes, n, &f.err), 0);
     cr_assert_eq(f.err.status, TEC_NO_MEMORY, "%s", f.err.text);
+    cr_assert(kit_logged(&f, "session 1: 'upload' failed: module 'large.so' has 17825792 bytes; this session "
+                             "may use 16777216"));
     rt_free(bytes);
     cr_assert(kit_call(&f, s, "sum", "x", y), "%s", f.err.text);
     tec_rpc_close(s);
@@ -263,7 +272,10 @@ Test(doors, are_shut_for_arrays_that_nobody_could_hold)
     DLDataType t = {kDLInt, 32, 1};
 
     cr_assert_eq(tec_rpc_array(s, t, 2, huge, NULL), 0);
+    cr_assert(kit_logged(&f, "session 1: 'allocate' failed: "));
+    kit_forget_log(&f);
     cr_assert_eq(tec_rpc_array(s, t, 2, negative, NULL), 0);
+    cr_assert(kit_logged(&f, "session 1: 'allocate' failed: "));
     cr_assert_gt(tec_rpc_array(s, t, 2, good, &f.err), 0, "%s", f.err.text);
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
@@ -271,6 +283,22 @@ Test(doors, are_shut_for_arrays_that_nobody_could_hold)
 }
 
 /* ---- modules that attack ---- */
+
+/* What a module writes in the place of its session's answers reaches the log by its words alone. */
+Test(doors, of_the_log_are_shut_for_damaged_failures)
+{
+    fixture f = kit_start(PLAIN);
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = kit_open(&f, c);
+    const char x[] = {'f', RPC_KIND_failure, 0};
+    int32_t y[2];
+
+    cr_assert_not(kit_call(&f, s, "lie", x, y));
+    cr_assert(kit_logged(&f, "session 1: 'call' failed: the answer cannot be decoded"));
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    stop(&f);
+}
 
 Test(doors, of_the_server_s_files_are_shut_for_modules)
 {

@@ -202,6 +202,7 @@ Test(sessions, get_no_more_memory_than_their_limit, .disabled = SANITIZED)
     cr_assert(y[0] > 0 && y[0] <= 64, "%d MiB", y[0]);
     cr_assert_eq(tec_rpc_array(s, (DLDataType){kDLInt, 8, 1}, 1, &n, &f.err), 0);
     cr_assert_eq(f.err.status, TEC_NO_MEMORY, "%s", f.err.text);
+    cr_assert(kit_logged(&f, "session 1: 'allocate' failed: "));
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
     cr_assert_eq(kit_stop(&f), 0);
