@@ -22,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -52,6 +53,7 @@ struct rpc_host {
     size_t begin_in, n_in, cap_in;
     bool stuck; /* the client takes no more now */
     int64_t waiting, printed;
+    double cpu_seconds; /* that the process had computed at the last message before it had nothing to do */
     uint16_t asked[MOST_WAITING]; /* kinds of the questions that wait, from first_asked on, in a ring */
     int64_t first_asked;
     char tail[TAIL + 1], print_buffer[4096];
@@ -230,16 +232,44 @@ static void on_late(uv_timer_t *timer)
     rpc_host_kill(h, TEC_TIMEOUT, text);
 }
 
-/* Called after each message in either direction: the time begins anew. An idle session has all the time it
- * wants. */
+/* That the process and its threads have computed so far. 0: unknown, as behind the end of the process. */
+static double count_cpu_seconds(const rpc_host *host)
+{
+    clockid_t clock;
+    struct timespec t;
+
+    if (clock_getcpuclockid(host->process.pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A module may have left a thread that computes on, while no question waits. */
+static void on_idle(uv_timer_t *timer)
+{
+    rpc_host *h = timer->data;
+    char text[100];
+
+    if (count_cpu_seconds(h) - h->cpu_seconds <= h->o.session.seconds)
+        return;
+    snprintf(text, sizeof text, "this session computed for more than %g s between two requests",
+             h->o.session.seconds);
+    rpc_host_kill(h, TEC_TIMEOUT, text);
+}
+
+/* Called after each message in either direction: the time begins anew. An idle session may wait for as long
+ * as it wants, and compute as long as a question may take. */
 static void wind_clock(rpc_host *host)
 {
+    uint64_t ms = (uint64_t)(host->o.session.seconds * 1e3) + 1;
+
     if (host->exited)
         return;
-    if (host->waiting)
-        uv_timer_start(&host->clock, on_late, (uint64_t)(host->o.session.seconds * 1e3) + 1, 0);
-    else
-        uv_timer_stop(&host->clock);
+    if (host->waiting) {
+        uv_timer_start(&host->clock, on_late, ms, 0);
+        return;
+    }
+    host->cpu_seconds = count_cpu_seconds(host);
+    uv_timer_start(&host->clock, on_idle, ms, ms);
 }
 
 /* ---- from the process ---- */

@@ -7,7 +7,8 @@
  *     events->ended(user, status, signal, text, output);   // once; the host is gone when it returns
  *
  * The time of a question runs while a question waits for its answer, and begins anew with every piece of data
- * in either direction: a slow client does not cost a session its life.
+ * in either direction: a slow client does not cost a session its life. While no question waits, the CPU time
+ * of the process is counted instead.
  */
 #ifndef RPC_SERVER_HOST_H
 #define RPC_SERVER_HOST_H

@@ -182,7 +182,7 @@ static inline rt_bytes kit_module(const char *arch)
 {
     static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
                                         "flood",       "murmur", "open_file", "open_socket", "start_program",
-                                        "kill_parent", "lie",    "nap"};
+                                        "kill_parent", "lie",    "nap",       "linger"};
     char symbols[BASE_COUNT(names)][40];
     static const char *const sizes[] = {"n", "m"};
     static const int64_t n[] = {RT_DIM_SYMBOL, 0}, m[] = {RT_DIM_SYMBOL, 1};

@@ -170,6 +170,29 @@ Test(sessions, that_hang_are_ended_when_their_time_is_up)
     end_by("hang", (const char *[]){"--seconds", "0.3", NULL}, TEC_TIMEOUT, "longer than the 0.3 s");
 }
 
+/* Each request of this session ends in time; a thread goes on behind it. A session that waits in peace beside
+ * it goes on too. */
+Test(sessions, that_compute_between_requests_are_ended)
+{
+    fixture f = kit_start((const char *[]){"--seconds", "0.3", NULL});
+    tec_rpc *c = kit_connect(&f), *d = kit_connect(&f);
+    tec_rpc_session *quiet = kit_open(&f, c), *s = kit_open(&f, d);
+    int32_t y[2];
+
+    cr_assert(kit_call(&f, quiet, "sum", "x", y), "%s", f.err.text);
+    cr_assert(kit_call(&f, s, "linger", "x", y), "%s", f.err.text);
+    cr_assert(kit_logged(&f, "session 2: over after"));
+    cr_assert(kit_has_logged(&f, "this session computed for more than 0.3 s between two requests"));
+    cr_assert_not(kit_call(&f, s, "sum", "x", y));
+    cr_assert_eq(f.err.status, TEC_TIMEOUT, "%s", f.err.text);
+    cr_assert(kit_call(&f, quiet, "sum", "x", y), "%s", f.err.text);
+    tec_rpc_close(s);
+    tec_rpc_close(quiet);
+    tec_rpc_disconnect(d);
+    tec_rpc_disconnect(c);
+    cr_assert_eq(kit_stop(&f), 0);
+}
+
 Test(sessions, that_print_without_end_are_ended)
 {
     end_by("flood", PLAIN, TEC_CRASHED, "printed more than 1048576 bytes");

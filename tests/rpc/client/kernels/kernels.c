@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* kill */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,26 @@ KERNEL(hang)
     while (*x < 255)
         ;
     return 0;
+}
+
+static void *compute(void *user)
+{
+    volatile unsigned i = 0;
+
+    for (;;)
+        i++;
+    return user;
+}
+
+/* Returns, and leaves a thread that computes. */
+KERNEL(linger)
+{
+    pthread_t thread;
+
+    (void)env;
+    (void)args;
+    (void)dims;
+    return pthread_create(&thread, NULL, compute, NULL);
 }
 
 /* y[0]: MiB that the kernel got, up to 2048, where x says how: "m" by malloc; "s" by shared maps; "d" by maps
