@@ -22,7 +22,6 @@
 #include "rpc/server/sandbox.h"
 
 #include <asm/sockios.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -38,6 +37,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rpc/server/landlock.h"
@@ -49,6 +49,7 @@ enum { SPARE_ADDRESSES = 1 << 30 };
 /* Processes and threads of a session, and as many more for each CPU: runtime and drivers start threads for
  * each. */
 enum { MOST_TASKS = 1024, MOST_TASKS_OF_CPU = 8 };
+enum { MOST_OF_SYSTEM = 1 << 22 }; /* processes and threads that Linux can number */
 
 /* ---- seccomp ---- */
 
@@ -531,36 +532,32 @@ static void limit_addresses(int64_t memory_bytes)
         fclose(f);
 }
 
-/* Threads of the process of one folder of /proc, if the process is of this user; 0 otherwise. */
-static int64_t count_threads(const char *name)
+/* Whether the limit lets one more process start; the process ends at once. */
+static bool can_start_process(struct rlimit limit)
 {
-    char path[300], line[200];
-    unsigned user = 0;
-    long long threads = 0;
-
-    snprintf(path, sizeof path, "/proc/%s/status", name);
-    FILE *f = fopen(path, "re");
-    while (f && threads == 0 && fgets(line, sizeof line, f))
-        if (sscanf(line, "Uid: %u", &user) != 1)
-            sscanf(line, "Threads: %lld", &threads);
-    if (f)
-        fclose(f);
-    return user == getuid() ? threads : 0;
+    if (setrlimit(RLIMIT_NPROC, &limit) != 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    return pid > 0 && waitpid(pid, NULL, 0) == pid;
 }
 
-/* The kernel counts the processes and threads of a user, not of a session, and the sessions of a server of
- * root have one user. So a session may have so many more than there are now. */
+/* The kernel counts the processes and threads of a user, not of a session: the sessions of a server of root
+ * have one user, and this user may have others in containers, which /proc does not show. So the number that
+ * there are now is found, to a sixteenth, by limits under which no process can start, which costs little; a
+ * session may have MOST_TASKS more. */
 static void limit_tasks(void)
 {
-    DIR *d = opendir("/proc");
-    int64_t tasks = MOST_TASKS + MOST_TASKS_OF_CPU * sysconf(_SC_NPROCESSORS_CONF);
+    struct rlimit r;
+    uint64_t now = 1;
 
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-            tasks += count_threads(e->d_name);
-    if (d)
-        closedir(d);
-    limit(RLIMIT_NPROC, (uint64_t)tasks);
+    if (getrlimit(RLIMIT_NPROC, &r) != 0)
+        return;
+    while (now < MOST_OF_SYSTEM && now < r.rlim_max &&
+           !can_start_process((struct rlimit){(rlim_t)now, r.rlim_max}))
+        now += now / 16 + 1;
+    limit(RLIMIT_NPROC, now + MOST_TASKS + MOST_TASKS_OF_CPU * (uint64_t)sysconf(_SC_NPROCESSORS_CONF));
 }
 
 /* Groups first, then the group, then the user: without root none of them could be given up any more. */

@@ -103,23 +103,39 @@ static void attack_memory(fixture *f, const char *device, int flags)
     kit_forget_log(f);
 }
 
-/* Whether there is a process of that name, be it one that dies. */
-static bool has_process(const char *name)
+/* Processes of that name, also those that die. */
+static int count_processes(const char *name)
 {
     DIR *d = opendir("/proc");
     char path[300], line[32];
-    bool found = false;
+    int n = 0;
 
-    for (struct dirent *e; d && (e = readdir(d)) && !found;) {
+    for (struct dirent *e; d && (e = readdir(d));) {
         snprintf(path, sizeof path, "/proc/%s/comm", e->d_name);
         FILE *f = fopen(path, "re");
-        found = f && fgets(line, sizeof line, f) && strncmp(line, name, strlen(name)) == 0;
+        n += f && fgets(line, sizeof line, f) && strncmp(line, name, strlen(name)) == 0;
         if (f)
             fclose(f);
     }
     if (d)
         closedir(d);
-    return found;
+    return n;
+}
+
+/* Whether the processes of that name are gone soon. */
+static bool are_gone(const char *name)
+{
+    for (int i = 0; i < 500; i++) {
+        if (count_processes(name) == 0)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return false;
+}
+
+static long count_most_tasks(void)
+{
+    return 1024 + 8 * sysconf(_SC_NPROCESSORS_CONF);
 }
 
 /* Threads up to the limit, and where other programs may be started, a process that tries to outlive its
@@ -129,7 +145,7 @@ static void attack_by_number(fixture *f, const char *device, bool driver)
     char order[100], refused[40], name[16];
 
     snprintf(refused, sizeof refused, "attack: errno %d", EAGAIN);
-    snprintf(order, sizeof order, "threads %ld", 2 * (1024 + 8 * sysconf(_SC_NPROCESSORS_CONF)));
+    snprintf(order, sizeof order, "threads %ld", 2 * count_most_tasks());
     attack(f, device, order, true, refused);
     kit_forget_log(f);
     if (!driver)
@@ -138,9 +154,7 @@ static void attack_by_number(fixture *f, const char *device, bool driver)
     snprintf(order, sizeof order, "daemon %s", name);
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
     attack(f, device, order, true, refused);
-    for (int i = 0; i < 500 && has_process(name); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    cr_assert_not(has_process(name), "a process of a session on %s outlived the session", device);
+    cr_assert(are_gone(name), "a process of a session on %s outlived the session", device);
     kit_forget_log(f);
 }
 
@@ -198,4 +212,39 @@ Test(attacks, fail_in_sessions_of_a_cpu_without_root)
 Test(attacks, fail_in_sessions_of_an_opencl_device_without_root)
 {
     attack_all("opencl:0", geteuid() ? 0 : NOBODY);
+}
+
+/* Processes that start each other without end: so many that no more can be started, until the time of the
+ * request is up. Then all of them are gone, and another session works. */
+static void bomb(uid_t user)
+{
+    fixture f;
+    char name[16], order[40];
+    int32_t y[2];
+
+    kit_prepare(&f);
+    f.user = user;
+    cr_assert(kit_launch(&f, "127.0.0.1:0", (const char *[]){"--seconds", "2", NULL}));
+    snprintf(name, sizeof name, "tec-%ld", (long)getpid());
+    snprintf(order, sizeof order, "bomb %s", name);
+    rt_bytes m = attack_module(order);
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = tec_rpc_open(c, &(tec_rpc_session_options){.device = "opencl:0"}, &f.err);
+    cr_assert(s, "%s", f.err.text);
+    cr_assert_eq(tec_rpc_upload_bytes(s, "bomb", m.data, m.n, &f.err), 0);
+    cr_assert_eq(f.err.status, TEC_TIMEOUT, "%s", f.err.text);
+    cr_assert(are_gone(name), "%d processes of a session outlived the session", count_processes(name));
+    tec_rpc_close(s);
+    s = kit_open(&f, c);
+    cr_assert(kit_call(&f, s, "sum", "x", y), "%s", f.err.text);
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    rt_free(m.data);
+    cr_assert_eq(kit_stop(&f), 0);
+}
+
+Test(attacks, by_processes_without_end_end_with_their_session)
+{
+    bomb(0);
+    bomb(geteuid() ? 0 : NOBODY);
 }

@@ -9,6 +9,7 @@
  *     program               becomes another program
  *     call NUMBER A B C D   makes a system call, which must fail
  *     threads N             starts N threads that wait
+ *     bomb NAME             starts processes of that name, each of which starts others, 10,000 in all
  *     daemon NAME           starts a process of that name, which leaves the group of processes and waits
  *
  * What came of the attack is on standard error, which the server keeps: "attack: errno 13", or
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -69,6 +71,20 @@ static void start_threads(long n)
     tell(errno != 0);
 }
 
+/* The number is there to save the machine of who tests a server without limits. */
+static void start_bomb(const char *name)
+{
+    int *count = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    prctl(PR_SET_NAME, name);
+    fputs("attack: bomb\n", stderr);
+    while (count != MAP_FAILED)
+        if (__atomic_load_n(count, __ATOMIC_RELAXED) >= 10000)
+            sleep(1);
+        else if (fork() == 0)
+            __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+}
+
 static void start_daemon(const char *name)
 {
     pid_t pid = fork();
@@ -98,6 +114,8 @@ __attribute__((constructor)) static void attack(void)
         call(order + 5);
     else if (strncmp(order, "threads ", 8) == 0)
         start_threads(strtol(order + 8, NULL, 10));
+    else if (strncmp(order, "bomb ", 5) == 0)
+        start_bomb(order + 5);
     else if (strncmp(order, "daemon ", 7) == 0)
         start_daemon(order + 7);
     else
