@@ -85,17 +85,26 @@ static void start_bomb(const char *name)
             __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
 }
 
+/* Goes on when the other process has tried, since the session may end at once. */
 static void start_daemon(const char *name)
 {
-    pid_t pid = fork();
+    int ends[2];
+    char byte = 0;
+    pid_t pid = pipe(ends) == 0 ? fork() : -1;
 
     if (pid < 0)
         fprintf(stderr, "attack: cannot fork\n");
-    if (pid)
-        return;
-    prctl(PR_SET_NAME, name);
-    tell(setsid() < 0 && setpgid(0, 0) < 0);
-    wait_for_ever(NULL);
+    else if (pid) {
+        close(ends[1]);
+        while (read(ends[0], &byte, 1) < 0)
+            ;
+        close(ends[0]);
+    } else {
+        prctl(PR_SET_NAME, name);
+        tell(setsid() < 0 && setpgid(0, 0) < 0);
+        if (write(ends[1], &byte, 1) == 1)
+            wait_for_ever(NULL);
+    }
 }
 
 __attribute__((constructor)) static void attack(void)
