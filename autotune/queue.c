@@ -185,8 +185,8 @@ static void open_lock(tune_queue *queue)
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&queue->finished, &clock);
+    pthread_cond_init(&queue->work, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_cond_init(&queue->work, NULL);
 }
 
 /* A queue that cannot be opened whole is closed again, without the word of its end. */

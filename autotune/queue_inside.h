@@ -55,8 +55,9 @@ struct tune_queue {
     double opened;
 
     pthread_mutex_t lock;
+    /* Both wait by the monotonic clock. */
     pthread_cond_t work;         /* for the threads: there may be something to take, or the end */
-    pthread_cond_t finished;     /* for the caller: an item is, or the end; waits by the monotonic clock */
+    pthread_cond_t finished;     /* for the caller: an item is, or the end */
     tec_context *cx;             /* of builds and items; reset when none is left */
     tec_context *kept;           /* of references, as long as the measurer */
     base_vec items, builds;      /* in the order of submission */

@@ -351,17 +351,45 @@ static void leave(tune_queue *queue, const tune_runner *runner)
         give_up(queue, why);
 }
 
-/* The thread of a runner. */
+/* Waits until there may be something to measure. A device that others wait for meanwhile is given back: a job
+ * that proposes, or whose results nobody collects, would keep it idle. Whether the runner still has its
+ * device. */
+static bool rest(tune_queue *queue, tune_runner *runner)
+{
+    struct timespec until;
+
+    if (!runner->keeps) {
+        pthread_cond_wait(&queue->work, &queue->lock);
+        return true;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    if (pthread_cond_timedwait(&queue->work, &queue->lock, &until) == 0 || tune_queue_has_ended(queue))
+        return true;
+    pthread_mutex_unlock(&queue->lock);
+    bool keeps = runner->keeps(runner);
+    if (!keeps)
+        runner->let_go(runner);
+    pthread_mutex_lock(&queue->lock);
+    return keeps;
+}
+
+/* The thread of a runner. One that has let its device go asks for another when an item waits. */
 void *tune_do_items(void *user)
 {
     tune_runner_thread *own = user;
     tune_runner *runner = own->runner;
     tune_queue *queue = runner->queue;
-    bool ready = false;
+    bool ready = false, let_go = false;
 
     keep_off_measured_cores(queue);
     pthread_mutex_lock(&queue->lock);
     while (!tune_queue_has_ended(queue)) {
+        if (let_go && !find_item(queue, runner)) {
+            pthread_cond_wait(&queue->work, &queue->lock);
+            continue;
+        }
+        let_go = false;
         if (!ready && prepare(queue, runner) != TUNE_READY) {
             leave(queue, runner);
             break;
@@ -370,8 +398,10 @@ void *tune_do_items(void *user)
         tune_item *x = tune_queue_has_ended(queue) ? NULL : take_item(queue, runner);
         if (x)
             ready = measure_item(queue, runner, x);
-        else if (!tune_queue_has_ended(queue))
-            pthread_cond_wait(&queue->work, &queue->lock);
+        else if (!tune_queue_has_ended(queue)) {
+            ready = rest(queue, runner);
+            let_go = !ready;
+        }
     }
     pthread_mutex_unlock(&queue->lock);
     return NULL;

@@ -314,17 +314,26 @@ static void clear_out(pool_device *device)
     leave_device(device);
 }
 
+static void let_go(tune_runner *runner)
+{
+    pool_device *device = (pool_device *)runner;
+
+    if (!runner->device)
+        return;
+    clear_out(device);
+    count_at_work(device->pool, -1);
+    tune_runner_has(runner, NULL, NULL, NULL);
+    tune_runner_says(runner, "waits for something to measure");
+}
+
 /* Gets a device: a lease, a connection, a session, a calibration. What fails on the way is tried again with
- * another device, until the pool is out of patience. */
+ * another device, until the pool is out of patience, which begins now. */
 static tune_readiness prepare(tune_runner *runner, char why[TUNE_WHY])
 {
     pool_device *device = (pool_device *)runner;
 
-    if (runner->device) {
-        clear_out(device);
-        count_at_work(device->pool, -1);
-        tune_runner_has(runner, NULL, NULL, NULL);
-    }
+    let_go(runner);
+    count_at_work(device->pool, 0);
     for (;;) {
         tune_readiness got = await_lease(device, why);
 
@@ -575,6 +584,7 @@ pool_device *pool_device_new(pool *self, tec_rpc_lease *lease)
                                    .ask = ask,
                                    .renew = renew,
                                    .keeps = keeps,
+                                   .let_go = let_go,
                                    .stop = stop,
                                    .close = close_device};
     device->pool = self;

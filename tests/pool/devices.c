@@ -290,7 +290,7 @@ Test(devices, nobody_grants_are_not_waited_for_without_end)
               tec_context_error(cx));
 }
 
-enum { MANY = 60, FEW = 3 };
+enum { MANY = 600, FEW = 3 };
 
 static void submit(tune_measurer *to, const tune_task *t, int n)
 {
@@ -301,16 +301,10 @@ static void submit(tune_measurer *to, const tune_task *t, int n)
     cr_assert(to->submit(to, cx, c, n), "%s", tec_context_error(cx));
 }
 
-/* Two jobs and one device: the second job does not wait until the first one has all its results. */
-Test(devices, that_others_wait_for_are_shared)
+/* Another job of one device measures a few candidates. */
+static void measure_beside(const tune_task *t)
 {
-    tune_result r[MANY];
-
-    open_pool(1, (pool_options){.devices = 1, .quantum = 0.3, .job = "long"});
-    open_measurer();
-    tune_task *t = task_for(tiled);
-    submit(m, t, MANY);
-    cr_assert_eq(m->collect(m, cx, t, r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    tune_result r[FEW];
     pool *second = pool_open(cx, &(pool_options){.tracker = b.tracker,
                                                  .key_file = b.keys,
                                                  .device_class = "board",
@@ -325,7 +319,36 @@ Test(devices, that_others_wait_for_are_shared)
     submit(other, t, FEW);
     for (int got = 0; got < FEW; got += other->collect(other, cx, t, r, FEW, INFINITY))
         ;
-    cr_assert_lt(m->collect(m, cx, t, r, MANY, 0), MANY - 1, "the first job was done before the second one");
     other->close(other);
     pool_close(second);
+}
+
+/* Two jobs and one device: the second job does not wait until the first one has all its results. */
+Test(devices, that_others_wait_for_are_shared)
+{
+    static tune_result r[MANY];
+
+    open_pool(1, (pool_options){.devices = 1, .quantum = 0.3, .job = "long"});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    submit(m, t, MANY);
+    cr_assert_eq(m->collect(m, cx, t, r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    measure_beside(t);
+    cr_assert_lt(m->collect(m, cx, t, r, MANY, 0), MANY - 1, "the first job was done before the second one");
+}
+
+/* The first job has its device and nothing to measure; later it has, and gets a device again. */
+Test(devices, that_have_nothing_to_do_are_given_back)
+{
+    tune_result r[FEW];
+
+    open_pool(1, (pool_options){.devices = 1, .quantum = 0.3, .job = "idle"});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    for (int i = 0; i < 2; i++) {
+        submit(m, t, FEW);
+        for (int got = 0; got < FEW; got += m->collect(m, cx, t, r, FEW, INFINITY))
+            ;
+        measure_beside(t);
+    }
 }
