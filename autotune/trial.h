@@ -87,8 +87,8 @@ struct tune_runner {
                       worker_answer *answer, double *costs, tune_failure *failure);
     /* Who has answered with an error may be damaged by what it ran: the next question goes to another one. */
     void (*renew)(tune_runner *runner);
-    /* Asked after each item, and now and then while there is none: whether the runner keeps its device; false:
-     * it is prepared anew, and gives the device back. NULL: it keeps the device always. */
+    /* Asked after each item, and now and then while there is none: whether the runner keeps its device;
+     * false: it is prepared anew, and gives the device back. NULL: it keeps the device always. */
     bool (*keeps)(tune_runner *runner);
     /* Gives the device back while there is nothing to measure; `prepare` gets another one. NULL where keeps
      * is. */
