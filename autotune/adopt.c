@@ -400,7 +400,7 @@ bool tune_adopt_ranges(tune_session *session, const tune_task *kernel, const spa
     tune_tuned tuned = {.task = kernel};
     contest c = {.s = session, .t = &tuned, .standing.result = session->task[like].stood, .ranges = ranges};
 
-    return c.standing.result.status != STORE_OK || record_ranges(&c);
+    return c.standing.result.status != STORE_OK || !c.standing.result.n_costs || record_ranges(&c);
 }
 
 /* The record has the times that the comparison gave for it. */

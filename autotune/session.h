@@ -105,7 +105,8 @@ bool tune_adopt(tune_session *session);
 bool tune_take_back(tune_session *session);
 
 /* After tune_adopt: records schedules for ranges of a kernel that is none of the tasks, but whose versions
- * are; with the times of task `like`, or of the default schedule where nothing was compared. */
+ * are, with the times of the schedule that stood for task `like`. Nothing is recorded where this session did
+ * not measure it. */
 bool tune_adopt_ranges(tune_session *session, const tune_task *kernel, const space_ranges *ranges, int like);
 
 /* Before the first batch: schedules that were adopted with another version of the code generator are

@@ -264,6 +264,14 @@ static graph_value *product_operand(graph_rewrite *rw, const graph_node *node, g
                          : NULL;
 }
 
+static bool has_same_shape(const op_type *left, const op_type *right)
+{
+    for (int i = 0; i < left->n && left->n == right->n; i++)
+        if (!ir_same(left->dim[i], right->dim[i]))
+            return false;
+    return left->n == right->n;
+}
+
 /* An element-wise operator of a product works on the product, if its other operands can be brought to that
  * shape: behind the reshape it would be a kernel of its own. *done is false where the node has to stay. */
 static bool visit_product(graph_rewrite *rw, const graph_node *node, bool *done)
@@ -277,7 +285,7 @@ static bool visit_product(graph_rewrite *rw, const graph_node *node, bool *done)
         const graph_value *known =
             node->in[k] ? find_form(rw, &st->products, graph_new_value(rw, node->in[k])) : NULL;
 
-        product = known && node->in[k]->type.n == node->out[0]->type.n ? &known->type : NULL;
+        product = known && has_same_shape(&node->in[k]->type, &node->out[0]->type) ? &known->type : NULL;
     }
     for (int k = 0; k < node->n_in; k++) {
         in[k] = product ? product_operand(rw, node, graph_new_value(rw, node->in[k]), product) : NULL;

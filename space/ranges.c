@@ -155,8 +155,22 @@ const space_ranges *space_ranges_fix(tec_context *cx, const space_ranges *standi
 
 /* ---- trees ---- */
 
-/* The definition with the symbol as a number: its tree, and that of the schedule with the symbols of the
- * whole definition, since the caller passes their values by position. */
+/* The tree with the steps of the range; NULL with the reason in *refused where one does not apply. */
+static const ir_program *scheduled(tec_context *cx, const ir_program *tree, const target *machine,
+                                   const space_range *range, const char **refused)
+{
+    sched *s = sched_new(cx, tree, machine);
+
+    if (!s)
+        return NULL;
+    if (sched_replay(s, "record", range->trace))
+        return sched_tree(s);
+    *refused = base_strdup(cx, sched_error(s));
+    return NULL;
+}
+
+/* The same of the definition in which the symbol is a number. The tree keeps the symbols of the whole
+ * definition, since the caller passes their values by position. */
 static const ir_program *fixed_tree(tec_context *cx, const te_def *def, const ir_program *plain,
                                     const target *machine, int symbol, const space_range *range,
                                     const char **refused)
@@ -164,32 +178,14 @@ static const ir_program *fixed_tree(tec_context *cx, const te_def *def, const ir
     const ir_expr *value = ir_int(cx, range->to);
     const te_def *special = te_specialise(cx, def, &plain->symbols[symbol], &value, 1);
     const ir_program *tree = special ? te_tree(cx, special) : NULL;
-    sched *s = tree ? sched_new(cx, tree, machine) : NULL;
+    const ir_program *done = tree ? scheduled(cx, tree, machine, range, refused) : NULL;
 
-    if (!s)
+    if (!done)
         return NULL;
-    if (!sched_replay(s, "record", range->trace)) {
-        *refused = base_strdup(cx, sched_error(s));
-        return NULL;
-    }
-    ir_program *out = ir_program_copy(cx, sched_tree(s));
+    ir_program *out = ir_program_copy(cx, done);
     out->symbols = plain->symbols;
     out->n_symbols = plain->n_symbols;
     return out;
-}
-
-static const ir_program *plain_tree(tec_context *cx, const ir_program *plain, const target *machine,
-                                    const space_range *range, const char **refused)
-{
-    sched *s = sched_new(cx, plain, machine);
-
-    if (!s)
-        return NULL;
-    if (!sched_replay(s, "record", range->trace)) {
-        *refused = base_strdup(cx, sched_error(s));
-        return NULL;
-    }
-    return sched_tree(s);
 }
 
 /* An earlier range whose function runs this one too; `number` itself: none. */
@@ -222,7 +218,7 @@ const ir_program **space_ranges_trees(tec_context *cx, const te_def *def, const 
 
         tree[i] = same < i   ? tree[same]
                   : r->fixed ? fixed_tree(cx, def, plain, machine, ranges->symbol, r, refused)
-                             : plain_tree(cx, plain, machine, r, refused);
+                             : scheduled(cx, plain, machine, r, refused);
         if (!tree[i])
             return NULL;
     }

@@ -480,6 +480,15 @@ Test(passes, a_convolution_of_single_pixels_is_a_product)
                      "reshape reshape matmul reshape add reshape mul", "a value for each pixel");
 }
 
+/* Factors for channels, as of squeezed images: the result is larger than the product. */
+Test(passes, a_product_that_is_spread_stays_in_its_shape)
+{
+    cr_expect_str_eq(laid_out("input v0 \"x\": f32[1, 16, 1, 1]\ninput v1 \"w\": f32[16, 16, 1, 1]\ninput v2 "
+                              "\"y\": f32[1, 16, 4, 4]\nv3: f32[1, 16, 1, 1] = op conv \"a\"(v0, v1)\n"
+                              "v4: f32[1, 16, 4, 4] = op mul \"m\"(v3, v2)\noutput \"z\" v4\n"),
+                     "reshape reshape matmul reshape mul");
+}
+
 Test(passes, a_product_needs_one_pixel_and_many_channels)
 {
     static const char *const plain[] = {
