@@ -34,7 +34,11 @@ typedef struct {
     int lengths[MOST_PARAMETERS], binary[MOST_PARAMETERS];
     PGresult *result; /* NULL: not sent */
     int row;
-    int cursor; /* its number; 0: none */
+    int cursor;    /* its number; 0: none */
+    int link;      /* the connection that knows the cursor; -1: none yet */
+    int64_t given; /* rows of the blocks before this one */
+    char *last;    /* the first column of the last of them, a key of the rows; NULL: none were given */
+    bool overlaps; /* this block begins with that row once more */
     decoded *blobs;
 } statement;
 
@@ -134,22 +138,38 @@ static PGresult *send_statement(struct store_server *server, void *user)
                                      (const char *const *)q->values, q->lengths, q->binary, 0);
 }
 
-/* Large results come in blocks through a cursor, so that a million records need no memory for all. */
-static PGresult *send_fetch(struct store_server *server, void *user)
+/* Large results come in blocks through a cursor, so that a million records need no memory for all. The server
+ * forgets a cursor with its connection: on a new connection the cursor is declared again, and the block begins
+ * with the last row that was given. */
+static PGresult *send_block(struct store_server *server, void *user)
 {
-    const statement *q = user;
+    statement *q = user;
     char sql[80];
 
+    q->overlaps = q->link != server->links && q->given;
+    if (q->link != server->links) {
+        PGresult *declared = send_statement(server, q);
+
+        if (!store_pg_is_well(server, declared))
+            return declared;
+        server->call.PQclear(declared);
+        q->link = server->links;
+    }
+    if (q->overlaps && q->given > 1) {
+        snprintf(sql, sizeof sql, "MOVE FORWARD %lld FROM store_%d", (long long)q->given - 1, q->cursor);
+        server->call.PQclear(server->call.PQexec(server->connection, sql));
+    }
     snprintf(sql, sizeof sql, "FETCH %d FROM store_%d", BLOCK, q->cursor);
     return server->call.PQexec(server->connection, sql);
 }
 
-/* The statement as the declaration of a cursor. */
-static bool open_cursor(store_stmt *st, statement *self)
+/* Makes the statement the declaration of a cursor, which no connection knows yet. */
+static void name_cursor(store_stmt *st, statement *self)
 {
     base_mark mark = base_arena_mark(st->cx);
 
     self->cursor = ++self->s->server->cursors;
+    self->link = -1;
     const char *sql =
         base_format(st->cx, "DECLARE store_%d NO SCROLL CURSOR WITH HOLD FOR %s", self->cursor, self->sql);
     free(self->sql);
@@ -157,12 +177,34 @@ static bool open_cursor(store_stmt *st, statement *self)
     base_arena_release(st->cx, mark);
     if (!self->sql)
         base_no_memory(st->cx, 0);
-    PGresult *declared = store_pg_send(st->cx, st->s, send_statement, self);
-    if (!declared)
-        self->cursor = 0;
-    else
-        calls(self)->PQclear(declared);
-    return declared;
+}
+
+/* Counts the rows of the block that ends, and keeps the key of its last row for a new connection. */
+static void count_block(store_stmt *st, statement *self)
+{
+    int n = calls(self)->PQntuples(self->result);
+
+    self->given += n - self->overlaps;
+    free(self->last);
+    self->last = strdup(calls(self)->PQgetvalue(self->result, n - 1, 0));
+    if (!self->last)
+        base_no_memory(st->cx, 0);
+}
+
+/* Whether a block that overlaps the one before begins with the last row given: rows that came or went before it
+ * while there was no connection would make the walk skip or repeat as many. */
+static bool goes_on(store_stmt *st, statement *self)
+{
+    const store_pg_calls *call = calls(self);
+
+    if (!self->overlaps)
+        return true;
+    if (call->PQntuples(self->result) && strcmp(call->PQgetvalue(self->result, 0, 0), self->last) == 0) {
+        self->row = 0;
+        return true;
+    }
+    return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
+                     "the records changed while the connection to the server was lost: read them again");
 }
 
 /* Sends what is to be sent before the next row can be read; false with an error. */
@@ -172,11 +214,13 @@ static bool fetch(store_stmt *st, statement *self)
 
     if (!first && (!self->cursor || calls(self)->PQntuples(self->result) < BLOCK))
         return true;
-    if (first && st->many && !open_cursor(st, self))
-        return false;
+    if (!first)
+        count_block(st, self);
+    else if (st->many)
+        name_cursor(st, self);
     forget_result(self);
-    self->result = store_pg_send(st->cx, st->s, self->cursor ? send_fetch : send_statement, self);
-    return self->result;
+    self->result = store_pg_send(st->cx, st->s, self->cursor ? send_block : send_statement, self);
+    return self->result && goes_on(st, self);
 }
 
 /* The next row of what was fetched, or of the next block of a cursor. */
@@ -226,10 +270,11 @@ static void drop(void *handle)
     if (!q)
         return;
     forget_result(q);
-    if (q->cursor && q->s->server)
+    if (q->cursor && q->s->server && q->link == q->s->server->links)
         close_cursor(q);
     for (int i = 0; i < q->n; i++)
         free(q->values[i]);
+    free(q->last);
     free(q->sql);
     free(q);
 }

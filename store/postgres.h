@@ -48,6 +48,7 @@ struct store_server {
     PGconn *connection;
     bool writing;   /* a transaction is under way: no connection but this one can end it */
     int cursors;    /* that were ever opened: for their names */
+    int links;      /* connections that were lost */
     char *held;     /* the name that store_lock took; NULL: none */
     char *settings; /* SQL of the session, run after each connecting */
 };

@@ -141,6 +141,7 @@ static bool reach(tec_context *cx, store *db, int most_ms)
         nap();
         base_check(cx);
         server->call.PQreset(server->connection);
+        server->links++;
     }
     db->away = false;
     return true;

@@ -186,6 +186,50 @@ Test(query, a_cursor_sees_one_state_while_others_write)
     store_close(other);
 }
 
+/* The connection of a walk ends between two blocks: the server forgets the cursor, and the walk goes on where it
+ * was, or says that it cannot. */
+static void lose_connection(void)
+{
+    int64_t own;
+    char stop[80];
+    store *other = open_store("long.db");
+
+    cr_assert(store_number(cx, s, "SELECT pg_backend_pid()", &own));
+    snprintf(stop, sizeof stop, "SELECT pg_terminate_backend(%lld)", (long long)own);
+    run_sql(other, stop);
+    store_close(other);
+}
+
+Test(query, a_walk_outlives_its_connection)
+{
+    enum { N = 2500 };
+    store_record r;
+    int n = 0;
+
+    if (!getenv("TEC_TEST_STORE"))
+        cr_skip_test("a file has no connection");
+    store_close(s);
+    s = open_store("long.db");
+    fill_store(s, N);
+    store_cursor *c = store_find(cx, s, NULL);
+    for (; store_next(cx, c, &r); n++) {
+        cr_assert(eq(int, r.trial, n));
+        if (n == 0 || n == 999 || n == 1500)
+            lose_connection();
+    }
+    cr_assert(store_end(c), "%s", tec_context_error(cx));
+    cr_assert(eq(int, n, N));
+
+    c = store_find(cx, s, NULL);
+    for (n = 0; n < 1000; n++)
+        cr_assert(store_next(cx, c, &r));
+    run_sql(s, "DELETE FROM records WHERE id = (SELECT MIN(id) FROM records)");
+    lose_connection();
+    cr_assert(not(store_next(cx, c, &r)));
+    cr_assert(not(store_end(c)));
+    expect_error("the records changed while the connection to the server was lost");
+}
+
 Test(query, nothing_comes_of_nothing)
 {
     store_record r;
