@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "targets/target.h"
+
 enum { HELP_COLUMN = 27, HELP_WIDTH = 100 };
 
 void tool_add_options(tool_options *all, const tool_option *option, int n)
@@ -151,6 +153,19 @@ static int set_number(const tool_usage *usage, const tool_option *option, const 
     return TOOL_GO_ON;
 }
 
+/* A target is parsed where the command needs it, too: here only what is wrong with its text is found early. */
+static int set_target(const tool_usage *usage, const tool_option *option, const char *value)
+{
+    tec_context *cx = tec_context_new();
+    int status = TOOL_GO_ON;
+
+    if (!target_parse(cx, value))
+        status = tool_misuse(usage->command, "%s%s: %s", dashes(option), option->name, tec_context_error(cx));
+    tec_context_free(cx);
+    *(const char **)option->out = value;
+    return status;
+}
+
 /* Puts the value where the option's row says, or reports why the value is none of its kind. */
 static int set_value(const tool_usage *usage, const tool_option *option, const char *value)
 {
@@ -168,6 +183,7 @@ static int set_value(const tool_usage *usage, const tool_option *option, const c
             return wrong_value(usage, option, option->value, value);
         *(const char **)option->out = value;
         return TOOL_GO_ON;
+    case TOOL_TARGET: return set_target(usage, option, value);
     case TOOL_DECIMAL:
         return read_decimal(value, option->out)
                    ? TOOL_GO_ON
@@ -228,7 +244,7 @@ static int parse_option(parser *self)
 /* One option a line, for the completion of shells. */
 static void list_options(const tool_usage *usage)
 {
-    static const char *const kinds[] = {"flag",  "text",    "list",   "choice",
+    static const char *const kinds[] = {"flag",  "text",    "list",   "choice", "target",
                                         "count", "natural", "number", "decimal"};
 
     for (int i = 0; i < usage->n_options; i++) {

@@ -26,6 +26,7 @@ typedef enum {
     TOOL_TEXT,    /* const char * */
     TOOL_LIST,    /* tool_list; the one kind that may be given more than once */
     TOOL_CHOICE,  /* const char *; one of the words of `value`, which stand between '|' */
+    TOOL_TARGET,  /* const char *; the text of a target (target_parse) */
     TOOL_COUNT,   /* int64_t from 1 to TOOL_MOST */
     TOOL_NATURAL, /* int64_t from 0 to TOOL_MOST */
     TOOL_NUMBER,  /* int64_t, any */

@@ -359,7 +359,7 @@ int tool_check(int argc, char **argv)
     settings s = {.jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
     tool_list dirs = {0};
     const tool_option options[] = {
-        {"target", TOOL_TEXT, &s.target, "T",
+        {"target", TOOL_TARGET, &s.target, "T",
          "what to compile for (native; with --rpc or --tracker what the device's CPU is)"},
         TOOL_REMOTE_OPTIONS(s.where.options),
         {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},

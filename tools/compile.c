@@ -177,7 +177,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
     const tool_option options[] = {
         {"o", TOOL_TEXT, &to->output, "OUT",
          "the module to write; - is standard output (default: the model's name with .tec)"},
-        {"target", TOOL_TEXT, &to->target, "T",
+        {"target", TOOL_TARGET, &to->target, "T",
          "the target, such as \"llvm -mcpu=x86-64-v3\" (default: native, this machine)"},
         {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
          "gives symbolic dimension NAME the extent N; may be repeated"},

@@ -540,7 +540,7 @@ static int read_options(int argc, char **argv, settings *to)
         {"seed", TOOL_NUMBER, &to->seed, "S", "the seed that the cases are drawn from (default: 1)"},
         {"jobs", TOOL_COUNT, &to->jobs, "N",
          "runs N processes at the same time (default: the number of cores)"},
-        {"target", TOOL_TEXT, &to->target, "T",
+        {"target", TOOL_TARGET, &to->target, "T",
          "what to compile for (native); the code runs where this machine can"},
         {"rpc", TOOL_TEXT, &to->rpc, "A:P", "an rpc_server that runs the code, instead of this machine"},
         {"key-file", TOOL_TEXT, &to->key_file, "F",

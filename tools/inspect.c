@@ -164,7 +164,7 @@ int tool_inspect(int argc, char **argv)
          "for a model: prints the kernel that computes this node, as a .te file with its schedule"},
         {"graph", TOOL_TEXT, &model.graph, "read|PASS",
          "for a model: prints its graph as it was read, or after a pass (the last pass is fuse)"},
-        {"target", TOOL_TEXT, &model.target, "T",
+        {"target", TOOL_TARGET, &model.target, "T",
          "the target of the kernel or graph (default: native, this machine)"},
         {"threads", TOOL_COUNT, &model.threads, "N", "assumes a target with N cores"},
         {"records", TOOL_TEXT, &model.records, "DB",

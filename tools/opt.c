@@ -78,7 +78,7 @@ int tool_opt(int argc, char **argv)
     const tool_option options[] = {
         {"passes", TOOL_TEXT, &passes, "A,B,...",
          "the passes to run, in this order (default: all passes of the target)"},
-        {"target", TOOL_TEXT, &target_name, "T", "the target to lower for (default: native, this machine)"},
+        {"target", TOOL_TARGET, &target_name, "T", "the target to lower for (default: native, this machine)"},
         {"limit", TOOL_LIST, &limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"list", TOOL_FLAG, &list, NULL, "prints the names of the passes, one a line"},
     };

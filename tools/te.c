@@ -360,7 +360,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "default)"},
         {"records", TOOL_TEXT, &to->records, "DB",
          "takes the schedule from this record store, if the store has one for the definition"},
-        {"target", TOOL_TEXT, &to->target, "T", "the target to compile for (default: native, this machine)"},
+        {"target", TOOL_TARGET, &to->target, "T", "the target to compile for (default: native, this machine)"},
         {"dim", TOOL_LIST, &to->given_dims, "NAME=N", "gives symbol NAME the value N; may be repeated"},
         {"dispatch", TOOL_TEXT, &to->dispatch, "N%T[=R,...]",
          "compiles a version for each remainder of symbol N by T (default: for all T of them)"},

@@ -423,7 +423,7 @@ static void add_limits(tool_options *all, settings *to)
 {
     const tool_option options[] = {
         {"records", TOOL_TEXT, &to->records, "DB", "the record store; made if it does not exist (required)"},
-        {"target", TOOL_TEXT, &to->target, "T",
+        {"target", TOOL_TARGET, &to->target, "T",
          "what to tune for; this machine must be able to run it (native; of a pool: what its devices are)"},
         {"trials", TOOL_COUNT, &to->trials, "N", "candidates in all (1000 where no limit is given)"},
         {"seconds", TOOL_COUNT, &to->seconds, "S",

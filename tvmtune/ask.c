@@ -195,7 +195,7 @@ int tvm_submit(int argc, char **argv)
         {"seconds", TOOL_COUNT, &w.seconds, "S", "stops after S seconds of tuning"},
         {"priority", TOOL_NUMBER, &w.priority, "N",
          "jobs of higher priority run first; -1000 to 1000000000 (default: 0)"},
-        {"target", TOOL_TEXT, &w.target, "T",
+        {"target", TOOL_TARGET, &w.target, "T",
          "the target to tune for (default: native, the daemon's machine)"},
         {"threads", TOOL_COUNT, &w.threads, "N",
          "the threads that kernels run on (default: the cores of the target)"},

@@ -28,6 +28,7 @@ good_value() {
     case $1 in
     count | natural | number | decimal) echo 1 ;;
     choice) echo "${2%%|*}" ;;
+    target) echo native ;;
     *) echo x=1 ;;
     esac
 }
@@ -50,6 +51,7 @@ for command in $("$TEC" --help | sed -nE '/^commands:/,/^$/s/^  ([a-z-]+) .*/\1/
         natural) wrong="-1 x 1.5 1000000001 99999999999999999999" ;;
         number) wrong="x 1.5 99999999999999999999" ;;
         decimal) wrong="-0.5 x nan 1e400" ;;
+        target) wrong="no-such-kind llvm:x" ;;
         choice) wrong="no-such-word ${value%%|*}x |" ;;
         *) wrong= ;;
         esac
