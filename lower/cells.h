@@ -29,7 +29,9 @@ const void *lower_range_key(lower_range range);
  * overlap and neither contains the other. */
 bool lower_keep_outermost(base_vec *ranges);
 
-/* body with copies of some of these local buffers, which loops hold in registers: see lower/held.c. */
-const ir_stmt *lower_hold_in_loops(tec_context *cx, const ir_stmt *body, const base_map *buffers);
+/* The program's body with copies of partly used vectors, of these local buffers and of all global ones, which
+ * loops hold in registers: see lower/held.c. */
+const ir_stmt *lower_hold_in_loops(tec_context *cx, const ir_facts *facts, const ir_program *program,
+                                   const base_map *locals);
 
 #endif

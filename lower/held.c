@@ -1,15 +1,15 @@
-/* lower/held.c -- a part of the pass promote: loops hold in registers the partly used vectors of a local
- * buffer that is in memory otherwise.
+/* lower/held.c -- a part of the pass promote: loops hold in registers the partly used vectors of a buffer that
+ * is in memory otherwise.
  *
  *     allocate T: f32[28] @local {                 allocate T: f32[28] @local {
  *       for i in 0..28 { T[i] = C[i] }               for i in 0..28 { T[i] = C[i] }
  *       for k in 0..n {                              if 1 <= n {
- *         T[ramp(0, 1, 16)] += x where m14     =>      allocate T.held: f32[28] @local {
+ *         T[ramp(0, 1, 16)] += x where m14     =>      allocate T.held: f32[32] @local {
  *         T[ramp(14, 1, 16)] += y where m14              T.held[ramp(0, 1, 16)] = T[ramp(0, 1, 16)] where m14
- *       }                                                T.held[ramp(14, 1, 16)] = ...
+ *       }                                                T.held[ramp(16, 1, 16)] = T[ramp(14, 1, 16)] ...
  *       for i in 0..28 { C[i] = T[i] }                   for k in 0..n { T.held[ramp(0, 1, 16)] += x ... }
  *     }                                                  T[ramp(0, 1, 16)] = T.held[ramp(0, 1, 16)] where m14
- *                                                        T[ramp(14, 1, 16)] = ...
+ *                                                        T[ramp(14, 1, 16)] = T.held[ramp(16, 1, 16)] ...
  *                                                      } }
  *                                                      for i in 0..28 { C[i] = T[i] }
  *                                                    }
@@ -17,6 +17,11 @@
  *
  * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has
  * constant accesses alone: promote makes registers of it.
+ *
+ * A parameter, or another buffer that is not local, is held in the same way where its indices do not change in
+ * the loop and have constant distances from each other: C[ramp(y * 960, 1, 16)] and
+ * C[ramp(y * 960 + 960, 1, 16)] in a loop over k. No other thread touches these elements while the loop runs:
+ * that would be a race in the program as it was.
  *
  * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since
  * the schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them
@@ -31,22 +36,28 @@
 /* No machine has registers for more. */
 enum { MAX_HELD = 64 };
 
+/* What is added to distances from the first index, and more than any of them: a range begins at 0 or later. */
+enum { NEAR = 1 << 30 };
+
 /* What one loop touches of one buffer. */
 typedef struct {
     lower_range range; /* first: lower_keep_outermost compares it */
     const ir_expr *mask, *index;
     const ir_expr *guard; /* the condition of all accesses; NULL: none */
     bool stored;
-    bool fresh; /* the loop stores all of it before anything else */
+    bool fresh;   /* the loop stores all of it before anything else */
+    int64_t slot; /* where the vector lies in the buffer that the loop holds */
 } touched;
 
 typedef struct {
     ir_walk walk; /* of the expressions of a statement */
     tec_context *cx;
+    const ir_facts *f;
     const ir_buffer *buffer;
-    base_vec parts; /* touched * */
-    base_map known; /* lower_range_key -> touched */
-    base_map inner; /* variables that are bound inside the loop */
+    const ir_expr *base; /* the first index of a buffer that is not local; NULL: none yet */
+    base_vec parts;      /* touched * */
+    base_map known;      /* lower_range_key -> touched */
+    base_map inner;      /* variables that are bound inside the loop */
     const ir_expr *guard;
     bool idle; /* loops around the statement may run zero times */
     bool lazy; /* inside a branch of a select, which may not be evaluated */
@@ -60,23 +71,65 @@ static void refuse(survey *self)
 
 /* ---- what a loop touches ---- */
 
+/* Whether expr has one value in all iterations of the loop. */
+static bool is_invariant(const survey *self, const ir_expr *expr)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(self->cx, expr, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(&self->inner, vars.at[i]))
+            return false;
+    return !ir_loads(self->cx, expr);
+}
+
+/* Where an access begins: its element of a local buffer. In another buffer, NEAR elements behind the distance
+ * from the first index that is found. False where that is not constant, or the index changes in the loop. */
+static bool find_place(survey *self, const ir_expr *index, int64_t *out)
+{
+    const ir_expr *first = index->op == IR_RAMP ? index->ramp.base : index;
+
+    if (index->op == IR_RAMP ? !ir_is_value(index->ramp.stride, 1) : index->dtype.lanes != 1)
+        return false;
+    if (self->buffer->scope == IR_LOCAL)
+        return ir_is_int(first, out);
+    if (!is_invariant(self, first))
+        return false;
+    self->base = self->base ? self->base : first;
+    if (!ir_is_int(ir_simplify(self->f, ir_sub(self->cx, first, self->base)), out) || *out <= -NEAR ||
+        *out >= NEAR)
+        return false;
+    *out += NEAR;
+    return true;
+}
+
+static bool find_range(survey *self, const ir_expr *index, const ir_expr *mask, lower_range *out)
+{
+    int n = index->dtype.lanes;
+
+    if (self->buffer->scope == IR_LOCAL)
+        return lower_range_of(index, mask, lower_constant_elements(self->buffer), out);
+    *out = (lower_range){.n = n, .used = lower_lanes_left(mask, n)};
+    return find_place(self, index, &out->first);
+}
+
 /* Adds the range of an access, or refuses the loop where the access has none that is constant. A vector that
  * is first read in a branch of a select may hold nothing before the loop: select(k == 0, 0, T[..]). Copying
- * such a vector in would read what nobody wrote. */
+ * such a vector in would read what nobody wrote. The same holds of one that is first stored, but under a
+ * condition. */
 static void note_access(survey *self, const ir_expr *index, const ir_expr *mask, bool store)
 {
     lower_range range;
 
-    if (self->idle || !lower_range_of(index, mask, lower_constant_elements(self->buffer), &range) ||
-        (mask && range.used == range.n)) {
+    if (self->idle || !find_range(self, index, mask, &range) || (mask && range.used == range.n)) {
         refuse(self);
         return;
     }
     touched *part = base_map_get(&self->known, lower_range_key(range));
     if (!part) {
-        self->refused |= self->lazy;
+        self->refused |= self->lazy || (store && self->guard);
         part = base_new(self->cx, touched);
-        *part = (touched){range, mask, index, self->guard, false, store && !self->guard};
+        *part = (touched){range, mask, index, self->guard, false, store && !self->guard, 0};
         base_push(self->cx, &self->parts, part);
         base_map_put(self->cx, &self->known, lower_range_key(range), part);
     }
@@ -182,23 +235,11 @@ static void survey_stmt(survey *self, const ir_stmt *stmt)
 
 /* ---- whether it is held ---- */
 
-/* Whether cond has one value in all iterations of the loop. */
-static bool is_invariant(const survey *self, const ir_expr *cond)
-{
-    base_vec vars = {0};
-
-    ir_free_vars(self->cx, cond, &vars);
-    for (int i = 0; i < vars.n; i++)
-        if (base_map_has(&self->inner, vars.at[i]))
-            return false;
-    return !ir_loads(self->cx, cond);
-}
-
-/* Ranges that do not overlap, at least one of which uses a part of its lanes. */
+/* Ranges that do not overlap: at least one uses a part of its lanes, and one goes from iteration to iteration. */
 static bool is_worth_it(survey *self)
 {
     int n = self->parts.n;
-    bool partial = false, stored = false;
+    bool partial = false, carried = false;
 
     if (self->refused || n == 0 || n > MAX_HELD || !lower_keep_outermost(&self->parts) || self->parts.n < n)
         return false;
@@ -206,41 +247,108 @@ static bool is_worth_it(survey *self)
         const touched *part = self->parts.at[i];
 
         partial |= part->range.used < part->range.n;
-        stored |= part->stored;
+        carried |= part->stored && !part->fresh;
         if (part->guard && !is_invariant(self, part->guard))
             return false;
     }
-    return partial && stored;
+    return partial && carried;
 }
 
 /* ---- the rewrite ---- */
 
-static const ir_stmt *copy(tec_context *cx, const touched *part, const ir_buffer *to, const ir_buffer *from)
+/* The loop body's rewrite: accesses of the buffer become accesses of the one that is held. */
+typedef struct {
+    ir_rewrite rw;
+    survey *found;
+    const ir_buffer *held;
+} taker;
+
+static const ir_expr *slot_index(tec_context *cx, const touched *part)
 {
-    const ir_expr *value = ir_load_masked(cx, from, &part->index, 1, part->mask);
-    const ir_stmt *stmt = ir_store_masked(cx, to, value, &part->index, 1, part->mask);
+    const ir_expr *slot = ir_int(cx, part->slot);
+
+    return part->range.n == 1 ? slot : ir_ramp(cx, slot, ir_int(cx, 1), part->range.n);
+}
+
+static const ir_buffer *take_buffer(ir_rewrite *rw, const ir_buffer *buffer)
+{
+    const taker *t = (const taker *)rw;
+
+    return buffer == t->found->buffer ? t->held : buffer;
+}
+
+/* The vectors that a loop touches have different beginnings (is_worth_it). */
+static const ir_expr *const *take_index(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                        int count)
+{
+    survey *found = ((taker *)rw)->found;
+    const ir_expr **slot = base_array(rw->cx, const ir_expr *, 1);
+    int64_t place;
+
+    if (count != 1 || !find_place(found, index[0], &place))
+        BASE_BUG(rw->cx, "an access of '%s' lost its place", old->name);
+    for (int i = 0; i < found->parts.n; i++) {
+        const touched *part = found->parts.at[i];
+
+        if (part->range.first == place)
+            slot[0] = slot_index(rw->cx, part);
+    }
+    return slot;
+}
+
+/* Copies a vector between its buffer and the held one. */
+static const ir_stmt *copy(const survey *self, const touched *part, const ir_buffer *held, bool in)
+{
+    tec_context *cx = self->cx;
+    const ir_expr *slot = slot_index(cx, part), *const *at = &part->index;
+    const ir_expr *value = in ? ir_load_masked(cx, self->buffer, at, 1, part->mask)
+                              : ir_load_masked(cx, held, &slot, 1, part->mask);
+    const ir_stmt *stmt = in ? ir_store_masked(cx, held, value, &slot, 1, part->mask)
+                             : ir_store_masked(cx, self->buffer, value, at, 1, part->mask);
 
     return part->guard ? ir_if(cx, part->guard, stmt, NULL) : stmt;
 }
 
-/* The loop over a buffer of its own, with the copies around. */
-static const ir_stmt *hold(const survey *self, const ir_stmt *loop)
+/* A local buffer with a slot for each vector. */
+static const ir_buffer *make_held(survey *self)
 {
     tec_context *cx = self->cx;
-    ir_buffer *held = ir_buffer_copy(cx, self->buffer);
+    ir_buffer *held = base_new(cx, ir_buffer);
+    const ir_expr **shape = base_array(cx, const ir_expr *, 1);
+    int64_t n = 0;
+
+    for (int i = 0; i < self->parts.n; i++) {
+        touched *part = self->parts.at[i];
+
+        part->slot = n;
+        n += part->range.n;
+    }
+    shape[0] = ir_int(cx, n);
+    *held = (ir_buffer){.name = base_format(cx, "%s.held", self->buffer->name),
+                        .dtype = self->buffer->dtype,
+                        .n = 1,
+                        .shape = shape,
+                        .scope = IR_LOCAL,
+                        .loc = self->buffer->loc};
+    return held;
+}
+
+/* The loop over a buffer of its own, with the copies around. */
+static const ir_stmt *hold(survey *self, const ir_stmt *loop)
+{
+    tec_context *cx = self->cx;
+    const ir_buffer *held = make_held(self);
     const ir_stmt **all = base_array(cx, const ir_stmt *, 2 * self->parts.n + 1);
-    ir_subst rename = {0};
+    taker t = {{.cx = cx, .buffer = take_buffer, .index = take_index}, self, held};
     int n = 0;
 
-    held->name = base_format(cx, "%s.held", self->buffer->name);
-    base_map_put(cx, &rename.buffers, self->buffer, held);
     for (int i = 0; i < self->parts.n; i++)
         if (!((const touched *)self->parts.at[i])->fresh)
-            all[n++] = copy(cx, self->parts.at[i], held, self->buffer);
-    all[n++] = ir_apply_stmt(cx, &rename, loop);
+            all[n++] = copy(self, self->parts.at[i], held, true);
+    all[n++] = ir_rewrite_stmt(&t.rw, loop);
     for (int i = 0; i < self->parts.n; i++)
         if (((const touched *)self->parts.at[i])->stored)
-            all[n++] = copy(cx, self->parts.at[i], self->buffer, held);
+            all[n++] = copy(self, self->parts.at[i], held, false);
     const ir_stmt *body = ir_allocate(cx, held, ir_seq(cx, all, n));
     const ir_expr *runs = ir_le(cx, ir_int(cx, 1), loop->loop.extent);
     return ir_is_true(runs) ? body : ir_if(cx, runs, body, NULL);
@@ -248,8 +356,9 @@ static const ir_stmt *hold(const survey *self, const ir_stmt *loop)
 
 typedef struct {
     ir_rewrite rw;
-    base_map partly;  /* local buffers with a store of a part of a vector */
-    base_vec buffers; /* those of them that are allocated around */
+    const ir_facts *f;
+    base_map partly;  /* buffers with a store of a part of a vector */
+    base_vec buffers; /* those of them that are parameters or allocated around */
 } holder;
 
 typedef struct {
@@ -264,7 +373,9 @@ static bool see_store(ir_walk *walk, const ir_stmt *stmt)
 
     store_walk *self = (store_walk *)walk;
 
-    if (n > 1 && lower_lanes_left(stmt->store.mask, n) < n && base_map_has(self->among, stmt->store.buffer))
+    const ir_buffer *to = stmt->kind == IR_STORE ? stmt->store.buffer : NULL;
+    if (n > 1 && lower_lanes_left(stmt->store.mask, n) < n &&
+        (base_map_has(self->among, to) || (to->scope == IR_GLOBAL && !to->alias)))
         base_map_put(walk->cx, self->partly, stmt->store.buffer, stmt);
     return true;
 }
@@ -274,6 +385,7 @@ static const ir_stmt *hold_in_loop(holder *self, const ir_stmt *loop)
     for (int i = self->buffers.n - 1; i >= 0; i--) {
         survey s = {.walk = {.expr = see_expr, .kinds = IR_KIND_ACCESS, .cx = self->rw.cx},
                     .cx = self->rw.cx,
+                    .f = self->f,
                     .buffer = self->buffers.at[i]};
 
         base_map_put(s.cx, &s.inner, loop->loop.var, loop);
@@ -288,7 +400,7 @@ static const ir_stmt *hold_in_loop(holder *self, const ir_stmt *loop)
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     holder *self = (holder *)rw;
-    bool local = stmt->kind == IR_ALLOCATE && base_map_has(&self->partly, stmt->allocate.buffer);
+    bool partly = stmt->kind == IR_ALLOCATE && base_map_has(&self->partly, stmt->allocate.buffer);
 
     if (stmt->kind == IR_FOR && stmt->loop.how == IR_SERIAL && self->buffers.n) {
         const ir_stmt *held = hold_in_loop(self, stmt);
@@ -296,20 +408,24 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
         if (held)
             return ir_rewrite_stmt_children(rw, held);
     }
-    if (local)
+    if (partly)
         base_push(rw->cx, &self->buffers, stmt->allocate.buffer);
     const ir_stmt *out = ir_rewrite_stmt_children(rw, stmt);
-    if (local)
+    if (partly)
         self->buffers.n--;
     return out;
 }
 
-const ir_stmt *lower_hold_in_loops(tec_context *cx, const ir_stmt *body, const base_map *buffers)
+const ir_stmt *lower_hold_in_loops(tec_context *cx, const ir_facts *facts, const ir_program *program,
+                                   const base_map *locals)
 {
-    holder h = {.rw = {.cx = cx, .stmt = visit, .expr = ir_keep_expr, .no_memo = true}};
+    holder h = {.rw = {.cx = cx, .stmt = visit, .expr = ir_keep_expr, .no_memo = true}, .f = facts};
     store_walk w = {
-        .walk = {.expr = ir_skip_expr, .stmt = see_store, .cx = cx}, .among = buffers, .partly = &h.partly};
+        .walk = {.expr = ir_skip_expr, .stmt = see_store, .cx = cx}, .among = locals, .partly = &h.partly};
 
-    ir_walk_stmt(&w.walk, body);
-    return ir_rewrite_stmt(&h.rw, body);
+    ir_walk_stmt(&w.walk, program->body);
+    for (int i = 0; i < program->n_params; i++)
+        if (base_map_has(&h.partly, program->params[i].buffer))
+            base_push(cx, &h.buffers, program->params[i].buffer);
+    return ir_rewrite_stmt(&h.rw, program->body);
 }

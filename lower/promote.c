@@ -396,8 +396,8 @@ static void find_cells(promoter *self, const ir_stmt *body)
             make_cells(self->rw.cx, self->locals.slots[i].value);
 }
 
-/* body where loops hold parts of the buffers that stay in memory (lower/held.c). */
-static const ir_stmt *hold_the_rest(promoter *self, const ir_stmt *body)
+/* The body where loops hold parts of the buffers that stay in memory (lower/held.c). */
+static const ir_stmt *hold_the_rest(promoter *self, const ir_program *program)
 {
     base_map fixed = {0};
 
@@ -407,7 +407,7 @@ static const ir_stmt *hold_the_rest(promoter *self, const ir_stmt *body)
         if (l && l->fixed)
             base_map_put(self->rw.cx, &fixed, l->buffer, l);
     }
-    return lower_hold_in_loops(self->rw.cx, body, &fixed);
+    return lower_hold_in_loops(self->rw.cx, self->f, program, &fixed);
 }
 
 const ir_program *lower_promote(const lower_options *options, const ir_program *program)
@@ -416,7 +416,7 @@ const ir_program *lower_promote(const lower_options *options, const ir_program *
                    .f = ir_facts_of_program(options->cx, program)};
 
     find_cells(&pr, program->body);
-    const ir_stmt *body = hold_the_rest(&pr, program->body);
+    const ir_stmt *body = hold_the_rest(&pr, program);
     if (body && body != program->body)
         find_cells(&pr, body);
     return lower_with_body(options->cx, program, ir_rewrite_stmt(&pr.rw, body));

@@ -252,8 +252,8 @@ Test(promote, holds_partly_used_vectors_in_registers_of_a_loop)
           "  }\n");
     const char *now = after("promote", AVX512, text);
 
-    HAS("T.held.14[ramp(0, 1, 16)] = T.held.14[ramp(0, 1, 16)] *", now);
-    HAS("T.held.14[ramp(0, 1, 16)], broadcast(0.0, 16)) where ramp(0, 1, 16) < broadcast(14, 16)", now);
+    HAS("T.held.16[ramp(0, 1, 16)] = T.held.16[ramp(0, 1, 16)] *", now);
+    HAS("T.held.16[ramp(0, 1, 16)], broadcast(0.0, 16)) where ramp(0, 1, 16) < broadcast(14, 16)", now);
     HAS("if 1 <= n {", now);
     same_meaning("promote", AVX512, text, SIZES(0, 1, 5));
 }
@@ -276,8 +276,45 @@ Test(promote, copies_under_the_condition_of_a_loop)
           "  }\n");
 
     HAS("if 2 < n {\n", after("promote", AVX512, text));
-    HAS("T.held.14", after("promote", AVX512, text));
+    HAS("T.held.16", after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1, 2, 3));
+}
+
+/* Rows of an output, at constant distances from each other: the loop over k keeps 14 sums of each. */
+Test(promote, holds_partly_used_vectors_of_a_parameter)
+{
+    const char *text = P("  for y in 0..2 {\n"
+                         "    B[ramp(y * 28, 1, 16)] = broadcast(0.5, 16)" M14 "\n"
+                         "    B[ramp(y * 28 + 14, 1, 16)] = broadcast(0.25, 16)" M14 "\n"
+                         "    for k in 0..n {\n"
+                         "      B[ramp(y * 28, 1, 16)] = (B[ramp(y * 28, 1, 16)]" M14
+                         ") + (A[ramp(k, 1, 16)]" M14 ")" M14 "\n"
+                         "      B[ramp(y * 28 + 14, 1, 16)] = (B[ramp(y * 28 + 14, 1, 16)]" M14
+                         ") * (A[ramp(k, 1, 16)]" M14 ")" M14 "\n"
+                         "    }\n"
+                         "  }\n");
+    const char *now = after("promote", AVX512, text);
+
+    HAS("B.held.0[ramp(0, 1, 16)] = B.held.0[ramp(0, 1, 16)] +", now);
+    HAS("B.held.16[ramp(0, 1, 16)] = B.held.16[ramp(0, 1, 16)] *", now);
+    same_meaning("promote", AVX512, text, SIZES(0, 1, 5));
+}
+
+/* Another row of the output in each iteration, rows at a distance that a symbol gives, or vectors that overlap:
+ * the output stays in memory. */
+Test(promote, holds_nothing_of_a_parameter_that_moves)
+{
+#define ROW(at, sign)                                                                                        \
+    "      B[ramp(" at ", 1, 16)] = (B[ramp(" at ", 1, 16)]" M14 ") " sign " (A[ramp(k, 1, 16)]" M14 ")" M14 \
+    "\n"
+#define LOOP(rows) P("    for k in 0..3 {\n" rows "    }\n")
+    const char *const texts[] = {LOOP(ROW("k * 14", "+")), LOOP(ROW("0", "+") ROW("n * 14", "*")),
+                                 LOOP(ROW("0", "+") ROW("7", "*"))};
+
+    for (int i = 0; i < 3; i++) {
+        HAS_NOT("held", after("promote", AVX512, texts[i]));
+        same_meaning("promote", AVX512, texts[i], SIZES(1, 2, 3));
+    }
 }
 
 /* Iterations answer the condition differently, or the buffer's address is taken: it stays in memory. */
