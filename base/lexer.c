@@ -261,7 +261,8 @@ base_lexer *base_lexer_new(tec_context *cx, const char *file, const char *text)
     lx->cx = cx;
     lx->file = file ? base_strdup(cx, file) : NULL;
     lx->source = file ? base_strdup(cx, text) : text;
-    start(lx, lx->source, lx->source, 1);
+    lx->first_line = 1;
+    start(lx, lx->source, lx->source, lx->first_line);
     return lx;
 }
 
@@ -273,14 +274,15 @@ base_lexer *base_lexer_behind(tec_context *cx, base_loc loc, const char *text)
     lx->cx = cx;
     lx->file = base_strdup(cx, loc.file);
     lx->source = base_format(cx, "%.*s%s", (int)before, before ? loc.text : "", text);
-    start(lx, lx->source + before, lx->source, loc.line > 0 ? loc.line : 1);
+    lx->first_line = loc.line > 0 ? loc.line : 1;
+    start(lx, lx->source + before, lx->source, lx->first_line);
     return lx;
 }
 
 void base_lexer_go(base_lexer *lx, const char *text)
 {
     const char *begin = text;
-    int line = 1;
+    int line = lx->first_line;
 
     while (begin > lx->source && begin[-1] != '\n')
         begin--;

@@ -42,6 +42,7 @@ typedef struct {
     base_token tok;     /* the current token */
     base_token next;    /* one ahead */
     const char *source; /* the whole text, the lexer's own copy where there is a file */
+    int first_line;     /* the line of the file that `source` begins on; private */
     const char *p;      /* the rest of the text; private */
     const char *behind; /* right behind the current token; private */
     const char *begin;  /* of the line that `p` is on; private */

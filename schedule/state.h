@@ -27,6 +27,7 @@ struct tec_schedule {
     const ir_program *plain;         /* its tree before the first step */
     const te_def *def;               /* whose tree it began with; NULL: unknown */
     const char *error;               /* of the first refusal since the last clear; NULL: none */
+    base_vec errors;                 /* const char *: of the last replay */
     base_loc where;                  /* the user's line of the step that is being made; file NULL: unknown */
 };
 

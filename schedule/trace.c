@@ -3,8 +3,15 @@
  *     y, x = split(C.y, _, 12)  the results' names hold in the lines below;
  *         what the trace prints are the tree's own names
  *
- * A replay is all or nothing: the first step that is refused leaves the schedule as it was before the first
- * line.
+ * A replay is all or nothing: where a step is refused, the schedule is left as it was before the first line.
+ *
+ * A text that a user writes is read to its end for further errors. A step that mentions a block of a refused
+ * step, or a loop of such a block, is left out with all that it mentions: its error might follow from the
+ * other.
+ *
+ *     splitt(C.i, _, 4)            an error; C is not looked at any more
+ *     unroll(C.j)                  left out
+ *     unroll(D.kk)                 told: there is no such loop
  */
 #include <string.h>
 
@@ -17,7 +24,11 @@ typedef struct {
     base_lexer *lx;
     ir_scope_table scope;
     base_dict names; /* names of results in the text -> names in the tree */
+    base_dict left;  /* what refused steps mention, see `stem` */
 } replay;
+
+/* Schedules of users have few steps: more errors than these are the first ones' echo. */
+enum { MOST_ERRORS = 10 };
 
 /* What the text called a result by another name than the tree; all other names are those of the tree. */
 static const char *known_as(const replay *self, const char *name)
@@ -267,6 +278,49 @@ static const char *nearest_primitive(tec_context *cx, const char *name)
     return base_did_you_mean(cx, name, &names);
 }
 
+/* ---- steps ---- */
+
+/* The block that a name of the tree begins with: "C" of C.i.0, of C.y~C.x and of the block C.cache.local. */
+static const char *stem(const replay *self, const char *name)
+{
+    return base_strndup(self->cx, name, strcspn(name, ".~'"));
+}
+
+static bool is_left(const replay *self, const char *name)
+{
+    return name && base_dict_has(&self->left, stem(self, name));
+}
+
+static void leave(replay *self, const char *name)
+{
+    if (name)
+        base_dict_put(self->cx, &self->left, stem(self, name), self);
+}
+
+static bool names_places(const sched_arg *arg)
+{
+    return arg->kind == SCHED_ARG_LOOP || arg->kind == SCHED_ARG_BLOCK || arg->kind == SCHED_ARG_PLACE ||
+           arg->kind == SCHED_ARG_BUFFER || arg->kind == SCHED_ARG_LOOPS || arg->kind == SCHED_ARG_BLOCKS;
+}
+
+/* Whether the step mentions what a refused step mentions; then all that it mentions is left out, too. */
+static bool leave_out(replay *self, const sched_arg *arg, int n, const base_vec *results)
+{
+    bool found = false;
+
+    for (int i = 0; i < n && self->left.n; i++)
+        for (int k = 0; names_places(&arg[i]) && k < (arg[i].name ? 1 : arg[i].n); k++)
+            found |= is_left(self, arg[i].name ? arg[i].name : arg[i].names[k]);
+    if (!found)
+        return false;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; names_places(&arg[i]) && k < (arg[i].name ? 1 : arg[i].n); k++)
+            leave(self, arg[i].name ? arg[i].name : arg[i].names[k]);
+    for (int i = 0; i < results->n; i++)
+        leave(self, results->at[i]);
+    return true;
+}
+
 /* One line. The names of its results are known to the lines below only after the step was applied. An example
  * in which names of results matter:
  *
@@ -292,6 +346,8 @@ static bool read_step(replay *self)
     int n = primitive ? read_args(self, primitive, arg) : 0;
     if (base_failed(self->cx))
         return false;
+    if (leave_out(self, arg, n, &results))
+        return true;
 
     self->s->where = loc;
     if (!sched_apply(self->s, primitive->name, arg, n, &made, &n_made))
@@ -335,38 +391,84 @@ bool sched_read_text(sched *schedule, const char *primitive, const char *text, s
     return ok;
 }
 
+/* Steps over a step that was refused, from its first token on, and leaves out all names in it. It ends behind
+ * the bracket that closes its arguments, or, without one, with its line. */
+static void skip_step(replay *self, const char *from)
+{
+    base_lexer *lx = self->lx;
+    int depth = 0;
+
+    base_lexer_go(lx, from);
+    for (int line = lx->tok.loc.line; lx->tok.kind != BASE_TOK_END && (depth || lx->tok.loc.line == line);) {
+        bool closes = base_at(lx, ")");
+
+        if (lx->tok.kind == BASE_TOK_NAME)
+            leave(self, known_as(self, lx->tok.text));
+        depth += base_at(lx, "(") - closes;
+        base_advance(lx);
+        if (closes && depth <= 0)
+            break;
+    }
+    tec_context_clear(self->cx); /* a token that is none ends the text */
+}
+
 /* All steps of the text, or none. The old state is one struct: trees and steps are immutable, and the vector
- * of steps only grows behind the old length. An error that was there before stays the one to be read. */
-static bool run_steps(sched *schedule, base_lexer *lx)
+ * of steps only grows behind the old length. An error that was there before stays the one to be read. `most`
+ * errors are looked for. */
+static bool run_steps(sched *schedule, base_lexer *lx, int most)
 {
     sched before = *schedule;
     replay r = {.s = schedule, .cx = schedule->view.cx, .lx = lx};
-    bool ok = true;
+    base_vec errors = {0};
 
     schedule->error = NULL;
     know_symbols(schedule, schedule->view.cx, &r.scope);
-    while (ok && r.lx->tok.kind != BASE_TOK_END)
-        ok = read_step(&r);
-    take_error(schedule);
-    const char *error = schedule->error;
-    if (error)
+    while (lx->tok.kind != BASE_TOK_END && errors.n < most) {
+        const char *from = lx->behind - strlen(lx->tok.text);
+
+        if (read_step(&r))
+            continue;
+        take_error(schedule);
+        base_push(r.cx, &errors, (void *)(uintptr_t)schedule->error);
+        schedule->error = NULL;
+        if (errors.n < most)
+            skip_step(&r, from);
+    }
+    take_error(schedule); /* of a token that is none, at the beginning */
+    if (schedule->error)
+        base_push(r.cx, &errors, (void *)(uintptr_t)schedule->error);
+    if (errors.n)
         *schedule = before;
     schedule->where = before.where;
-    schedule->error = before.error ? before.error : error;
-    return !error;
+    schedule->error = before.error ? before.error : errors.n ? errors.at[0] : NULL;
+    schedule->errors = errors;
+    return !errors.n;
 }
 
 bool sched_replay(sched *schedule, const char *file, const char *text)
 {
     if (!schedule || !text || base_failed(schedule->view.cx))
         return false;
-    return run_steps(schedule, base_lexer_new(schedule->view.cx, file ? file : "trace", text));
+    return run_steps(schedule, base_lexer_new(schedule->view.cx, file ? file : "trace", text), 1);
 }
 
-/* As sched_replay for a text that stands in a file behind `loc`: errors show the line of that file. */
+bool sched_replay_file(sched *schedule, const char *file, const char *text)
+{
+    if (!schedule || !text || base_failed(schedule->view.cx))
+        return false;
+    return run_steps(schedule, base_lexer_new(schedule->view.cx, file, text), MOST_ERRORS);
+}
+
+/* As sched_replay_file for a text that stands in a file behind `loc`: errors show the line of that file. */
 bool sched_replay_behind(sched *schedule, base_loc loc, const char *text)
 {
     if (!schedule || !text || base_failed(schedule->view.cx))
         return false;
-    return run_steps(schedule, base_lexer_behind(schedule->view.cx, loc, text));
+    return run_steps(schedule, base_lexer_behind(schedule->view.cx, loc, text), MOST_ERRORS);
+}
+
+const char *const *sched_errors(const sched *schedule, int *n)
+{
+    *n = schedule->errors.n;
+    return (const char *const *)schedule->errors.at;
 }
