@@ -65,7 +65,7 @@ static bool fill(session *self, side *x)
     tool_dims none = {0};
     const tool_list no_files = {0};
 
-    return tool_feed_files(&x->feed, &no_files) && tool_feed_dims(&x->feed, &none) &&
+    return tool_feed_files(&x->feed, "compare", &no_files) && tool_feed_dims(&x->feed, &none) &&
            tool_feed_rest(&x->feed, self->s->seed);
 }
 

@@ -184,11 +184,11 @@ static tool_port *find_input(tool_feed *feed, const char *name)
 }
 
 /* NAME=FILE: the tensor's extents tell the symbols that they hold. */
-bool tool_feed_files(tool_feed *feed, const tool_list *inputs)
+bool tool_feed_files(tool_feed *feed, const char *command, const tool_list *inputs)
 {
     for (int i = 0; i < inputs->n; i++) {
         const char *name, *file;
-        tool_port *port = tool_pair("run", inputs->at[i], &name, &file) ? find_input(feed, name) : NULL;
+        tool_port *port = tool_pair(command, inputs->at[i], &name, &file) ? find_input(feed, name) : NULL;
 
         if (!port)
             return false;

@@ -1,7 +1,7 @@
 /* tools/feed.h -- tensors for every parameter of a graph or of a function: from files, or random.
  *
  *     tool_feed f = tool_feed_graph(cx, &desc->graphs[0]);
- *     if (!tool_feed_files(&f, &inputs) || !tool_feed_dims(&f, &dims) || !tool_feed_rest(&f,
+ *     if (!tool_feed_files(&f, "run", &inputs) || !tool_feed_dims(&f, &dims) || !tool_feed_rest(&f,
  *         seed)) return tool_fail("run", cx);
  *     use(f.port[0].tensor);
  *
@@ -44,7 +44,7 @@ tool_feed tool_feed_function(tec_context *cx,
                              const rt_function_desc *function); /* its parameters, outputs too */
 
 /* --input NAME=FILE, .npy or .pb. */
-bool tool_feed_files(tool_feed *feed, const tool_list *inputs);
+bool tool_feed_files(tool_feed *feed, const char *command, const tool_list *inputs);
 bool tool_feed_dims(tool_feed *feed, tool_dims *dims);
 /* Random numbers for inputs without a file, zeros for outputs; symbols without a value become 1. */
 bool tool_feed_rest(tool_feed *feed, int64_t seed);

@@ -51,8 +51,8 @@ static int fail(session *self)
 
 static bool fill(session *self)
 {
-    return tool_feed_files(&self->feed, &self->s->inputs) && tool_feed_dims(&self->feed, &self->s->dims) &&
-           tool_feed_rest(&self->feed, self->s->seed);
+    return tool_feed_files(&self->feed, "run", &self->s->inputs) &&
+           tool_feed_dims(&self->feed, &self->s->dims) && tool_feed_rest(&self->feed, self->s->seed);
 }
 
 /* Inputs are copied into the executor once; runs then measure the model alone. */

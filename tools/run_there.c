@@ -37,7 +37,7 @@ static bool choose(run *self, tec_module *module)
         self->there.graph = &desc->graphs[k];
     self->there.feed = function ? tool_feed_function(self->cx, &desc->functions[k])
                                 : tool_feed_graph(self->cx, self->there.graph);
-    return tool_feed_files(&self->there.feed, self->o->inputs) &&
+    return tool_feed_files(&self->there.feed, "run", self->o->inputs) &&
            tool_feed_dims(&self->there.feed, self->o->dims) &&
            tool_feed_rest(&self->there.feed, self->o->seed);
 }

@@ -23,7 +23,7 @@
 typedef struct {
     const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
     int64_t threads;
-    tool_list given_dims, limits;
+    tool_list given_dims, limits, inputs;
     tool_dims dims;
     const char *device, *device_cache, *dump;
     bool time, check, json, strict;
@@ -114,16 +114,23 @@ static const char *recorded(session *self, bool file_has_one)
 }
 
 /* A schedule's reason reads "FILE:LINE:COLUMN: reason", or "FILE:LINE:COLUMN: error: reason" where its text
- * is no trace. Both are reported alike, with "error: ". */
-static void fail_schedule(tec_context *cx, const char *file, const char *reason)
+ * is no trace. All are reported alike, with "error: ". */
+static void fail_schedule(tec_context *cx, const char *file, const sched *schedule)
 {
-    size_t n = file && base_starts_with(reason, file) ? strlen(file) : 0;
+    base_text all = {0};
+    int count;
+    const char *const *reasons = sched_errors(schedule, &count);
 
-    n += n ? strspn(reason + n, ":0123456789") : 0;
-    const char *rest = reason + n + (n && reason[n] == ' '), *word = "error: ";
-    base_fail_whole(cx, TEC_INVALID,
-                    base_format(cx, "%.*s%s%s%s", (int)n, reason, n ? " " : "",
-                                base_starts_with(rest, word) ? "" : word, rest));
+    for (int i = 0; i < count; i++) {
+        const char *reason = reasons[i], *word = "error: ";
+        size_t n = file && base_starts_with(reason, file) ? strlen(file) : 0;
+
+        n += n ? strspn(reason + n, ":0123456789") : 0;
+        const char *rest = reason + n + (n && reason[n] == ' ');
+        base_addf(cx, &all, "%s%.*s%s%s%s", i ? "\n" : "", (int)n, reason, n ? " " : "",
+                  base_starts_with(rest, word) ? "" : word, rest);
+    }
+    base_fail_whole(cx, TEC_INVALID, base_text_str(cx, &all));
 }
 
 /* The schedule from --schedule, from the record store, from the file, or by default, in this order. A
@@ -157,11 +164,13 @@ static bool make_schedule(session *self)
         self->schedule = space_default(self->cx, tree, self->t);
     if (!self->schedule)
         return false;
+    if (!text)
+        return !sched_failed(self->schedule) ||
+               base_fail(self->cx, TEC_INVALID, (base_loc){.file = from}, "%s", sched_error(self->schedule));
     bool good = behind ? sched_replay_behind(self->schedule, *behind, text)
-                : text ? sched_replay(self->schedule, from, text)
-                       : !sched_failed(self->schedule);
+                       : sched_replay_file(self->schedule, from, text);
     if (!good)
-        fail_schedule(self->cx, from, sched_error(self->schedule));
+        fail_schedule(self->cx, from, self->schedule);
     return good;
 }
 
@@ -247,7 +256,8 @@ static int run_built(session *self, const comp_code *code)
                 .on = self->s->device,
                 .threads = (int)self->s->threads,
                 .json = self->s->json,
-                .strict = self->s->strict};
+                .strict = self->s->strict,
+                .inputs = &self->s->inputs};
     int status = module ? TOOL_OK : tool_fail("te", self->cx);
 
     if (status == TOOL_OK && self->s->check)
@@ -360,7 +370,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "default)"},
         {"records", TOOL_TEXT, &to->records, "DB",
          "takes the schedule from this record store, if the store has one for the definition"},
-        {"target", TOOL_TARGET, &to->target, "T", "the target to compile for (default: native, this machine)"},
+        {"target", TOOL_TARGET, &to->target, "T",
+         "the target to compile for (default: native, this machine)"},
         {"dim", TOOL_LIST, &to->given_dims, "NAME=N", "gives symbol NAME the value N; may be repeated"},
         {"dispatch", TOOL_TEXT, &to->dispatch, "N%T[=R,...]",
          "compiles a version for each remainder of symbol N by T (default: for all T of them)"},
@@ -371,9 +382,13 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "registers (cuda: what kernels use)"},
         {"dump-ir", TOOL_TEXT, &to->dump, "DIR",
          "writes the loop program after each pass that changed it into this directory"},
-        {"time", TOOL_FLAG, &to->time, NULL, "measures the kernel on random numbers"},
+        {"time", TOOL_FLAG, &to->time, NULL, "measures the kernel"},
         {"check", TOOL_FLAG, &to->check, NULL,
-         "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
+         "runs the kernel, and compares the results with those of the definition in the interpreter; symbols "
+         "without a value run at several sizes"},
+        {"input", TOOL_LIST, &to->inputs, "NAME=FILE",
+         "--time, --check: reads input NAME from a .npy or .pb file (default: random numbers); may be "
+         "repeated"},
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
         {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
@@ -405,6 +420,8 @@ int tool_te(int argc, char **argv)
     if (s.emit && (s.time || s.check))
         return tool_misuse("te", "--emit prints and %s runs; give one of them",
                            s.time ? "--time" : "--check");
+    if (s.inputs.n && !s.time && !s.check)
+        return tool_misuse("te", "--input is for a kernel that runs; give --time or --check, too");
     if (!tool_read_dims("te", &s.given_dims, &s.dims))
         return TOOL_USAGE;
     session x = {.cx = tool_context(), .s = &s, .path = files.at[0]};

@@ -43,7 +43,7 @@ void worker_fill_random(DLTensor *tensor, uint64_t seed)
 /* ---- comparing ---- */
 
 /* Element index of a float tensor of any width. */
-static double get_float(const DLTensor *tensor, int64_t index)
+double worker_get_float(const DLTensor *tensor, int64_t index)
 {
     const char *p =
         (const char *)tensor->data + tensor->byte_offset + index * base_dtype_bytes(tensor->dtype);
@@ -63,7 +63,7 @@ static double get_float(const DLTensor *tensor, int64_t index)
     return d;
 }
 
-static int64_t get_int(const DLTensor *tensor, int64_t i)
+int64_t worker_get_int(const DLTensor *tensor, int64_t i)
 {
     int bytes = base_dtype_bytes(tensor->dtype);
     int64_t v = 0;
@@ -119,7 +119,7 @@ static double greatest_finite(const DLTensor *tensor)
     double most = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        double b = fabs(get_float(tensor, i));
+        double b = fabs(worker_get_float(tensor, i));
 
         most = isfinite(b) && b > most ? b : most;
     }
@@ -136,12 +136,13 @@ static bool compare_floats(const DLTensor *got, const DLTensor *want, tolerance 
     char at[128];
 
     for (int64_t i = 0; i < n; i++)
-        if (!is_near(get_float(got, i), get_float(want, i), t.relative, absolute) && differ++ == 0)
+        if (!is_near(worker_get_float(got, i), worker_get_float(want, i), t.relative, absolute) &&
+            differ++ == 0)
             first = i;
     if (differ)
         snprintf(text, size, "[%s] is %.*g, expected %.*g (%lld of %lld elements differ)",
-                 position(want, first, at, sizeof at), digits, get_float(got, first), digits,
-                 get_float(want, first), (long long)differ, (long long)n);
+                 position(want, first, at, sizeof at), digits, worker_get_float(got, first), digits,
+                 worker_get_float(want, first), (long long)differ, (long long)n);
     return differ == 0;
 }
 
@@ -149,7 +150,7 @@ static bool compare_floats(const DLTensor *got, const DLTensor *want, tolerance 
 static const char *int_text(const DLTensor *tensor, int64_t index, char *text, size_t size)
 {
     int unused = 64 - 8 * base_dtype_bytes(tensor->dtype);
-    uint64_t bits = (uint64_t)get_int(tensor, index);
+    uint64_t bits = (uint64_t)worker_get_int(tensor, index);
 
     if (base_is_bool(tensor->dtype))
         snprintf(text, size, "%s", bits ? "true" : "false");
@@ -167,7 +168,7 @@ static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, 
     char at[128], a[24], b[24];
 
     for (int64_t i = 0; i < n; i++)
-        if (get_int(got, i) != get_int(want, i) && differ++ == 0)
+        if (worker_get_int(got, i) != worker_get_int(want, i) && differ++ == 0)
             first = i;
     if (differ)
         snprintf(text, size, "[%s] is %s, expected %s (%lld of %lld elements differ)",

@@ -12,6 +12,10 @@
 /* Compact ones: floats in -1..1, ints in 0..7, bools. */
 void worker_fill_random(DLTensor *tensor, uint64_t seed);
 
+/* Element `index` of a tensor of floats, or of integers or booleans, of any width. */
+double worker_get_float(const DLTensor *tensor, int64_t index);
+int64_t worker_get_int(const DLTensor *tensor, int64_t index);
+
 /* Whether |a - b| <= r*|b| + max(1e-7, 1e-6*max|b|) for all floats, with r = 1e-3 for float32 and narrower
  * ones, and 2^-7 for bfloat16, whose neighbours lie that far apart; for float64 r is 1e-9, and 1e-12 stands
  * in place of 1e-7 and 1e-6. NaN equals NaN, an infinity only itself. Integers and booleans are equal or not.

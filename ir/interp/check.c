@@ -95,7 +95,7 @@ void ir_exec_fail(ir_exec *exec, tec_status status, base_loc loc, const char *fm
 
 void ir_exec_over_limit(ir_exec *exec, const exec_code *code)
 {
-    ir_exec_fail(exec, TEC_INVALID, code->s->loc, "the program ran for more than %lld steps",
+    ir_exec_fail(exec, TEC_TIMEOUT, code->s->loc, "the program ran for more than %lld steps",
                  (long long)exec->max_steps);
 }
 

@@ -67,5 +67,36 @@ sed -i 1,6d k.te
 "$TEC" te k.te >out 2>said && bad=1
 grep -q "^tec te: k.te:2:14: error: there is no primitive 'splitt'; did you mean 'split'?" said || { cat said; bad=1; }
 grep -q '^schedule g { splitt(B.i, _, 2)' said || { cat said; bad=1; }
+
+# A schedule is read to its end: what mentions blocks of a refused step is left out, other errors are told.
+cat >k.te <<'EOF'
+def f(n, A: f32[n, 8]) {
+  C[i, j] = A[i, j]
+  D[i, j] = C[i, j] + 1.0
+  E[i, j] = D[i, j] + C[i, j]
+  return E
+}
+schedule f {
+  x, y = splitt(C.i, _, 4)
+  unroll(y)
+  unroll(C.i.0)
+  unroll(D.k)
+  compute_at(C, D.i)
+  parallel(E.i, 3)
+}
+EOF
+cat >expected <<'EOF'
+tec te: k.te:8:3: error: there is no primitive 'splitt'; did you mean 'split'?
+  x, y = splitt(C.i, _, 4)
+  ^
+k.te:11:3: error: unroll(D.k): there is no loop 'D.k'; did you mean 'D.i'?
+  unroll(D.k)
+  ^
+k.te:13:15: error: expected ')', found ','
+  parallel(E.i, 3)
+              ^
+EOF
+"$TEC" te k.te >out 2>said && bad=1
+cmp -s said expected || { diff said expected; bad=1; }
 [ $bad = 0 ] && echo "te_errors: ok"
 exit $bad
