@@ -53,11 +53,19 @@ static worker_dim *dims_of(tec_context *cx, const tune_task *task, int *n)
 }
 
 /* Memory that is surely more than the caches hold. */
-static int64_t flush_bytes(const tune_queue *queue, const target *machine)
+static int64_t beyond_caches(const target *machine)
 {
     enum { LEAST = 32 << 20 };
 
-    return !queue->o.measure.flush_cache ? 0 : 2 * machine->l3_bytes > LEAST ? 2 * machine->l3_bytes : LEAST;
+    return 2 * machine->l3_bytes > LEAST ? 2 * machine->l3_bytes : LEAST;
+}
+
+/* More than the caches hold is as good as twice as much. */
+static int64_t cold_bytes(const tune_task *task)
+{
+    int64_t most = beyond_caches(task->target);
+
+    return task->constant_bytes < most ? task->constant_bytes : most;
 }
 
 /* What the runner is told about a candidate. `arguments` names the inputs: candidates of one task and size
@@ -71,7 +79,9 @@ static worker_job job_for(tune_queue *queue, const tune_candidate *candidate, ui
                     .warm_up = queue->o.measure.warm_up,
                     .cool_down = queue->o.measure.cool_down,
                     .repeats = queue->o.measure.repeats,
-                    .flush_bytes = flush_bytes(queue, candidate->task->target),
+                    .flush_bytes = queue->o.measure.flush_cache ? beyond_caches(candidate->task->target) : 0,
+                    .cold = candidate->task->constants,
+                    .cold_bytes = cold_bytes(candidate->task),
                     .memory_limit = queue->limits.memory_limit};
 
     j.dims = dims_of(queue->cx, candidate->task, &j.n_dims);

@@ -27,7 +27,11 @@ typedef struct {
     const int64_t *dims;       /* what to measure with, for each symbol of the definition */
     /* where the fastest are compared in the end; NULL: at `dims` alone */
     const tune_extents *extents;
-    double weight;                   /* how often the model runs it */
+    double weight; /* how often the model runs it */
+    /* Parameters (bit i: number i) that are constants of the model, and the bytes of constants that the model
+     * reads until it reads these again: what the caches hold of them follows. 0: unknown. */
+    uint64_t constants;
+    int64_t constant_bytes;
     double flops;                    /* of one call, with these dims */
     const ir_program *tree;          /* te_tree of the definition */
     const te_intrinsics *intrinsics; /* that traces may name; NULL: none */

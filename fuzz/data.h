@@ -13,14 +13,7 @@
 #include "ir/ir.h"
 #include "tec/runtime.h"
 
-enum { FUZZ_MAX_PARAMS = 24, FUZZ_MAX_SYMBOLS = 4, FUZZ_MAX_SETS = 4 };
-
-/* One assignment of the symbols. */
-typedef struct {
-    int n;
-    const char *name[FUZZ_MAX_SYMBOLS];
-    int64_t value[FUZZ_MAX_SYMBOLS];
-} fuzz_sizes;
+enum { FUZZ_MAX_PARAMS = 24 };
 
 typedef struct {
     const ir_program *tree;
@@ -34,9 +27,6 @@ typedef struct {
     const char *fault;
 } fuzz_data;
 
-/* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the
- * facts allow none. */
-int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
 /* Assignments that break a fact: calls with them must be refused. Perhaps none. */
 int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
 bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed,

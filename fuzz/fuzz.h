@@ -18,6 +18,7 @@
 #define FUZZ_FUZZ_H
 
 #include "base/base.h"
+#include "ir/ir.h"
 #include "targets/target.h"
 #include "te/text.h"
 #include "tec/runtime.h"
@@ -89,5 +90,20 @@ bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_c
 /* A smaller case for which `fails` still holds, after at most `budget` questions. */
 typedef bool fuzz_fails(void *user, const fuzz_case *sample);
 fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *sample, fuzz_fails *fails, void *user, int budget);
+
+/* ---- sizes of a definition ---- */
+
+enum { FUZZ_MAX_SYMBOLS = 4, FUZZ_MAX_SETS = 4 };
+
+/* One assignment of the symbols. */
+typedef struct {
+    int n;
+    const char *name[FUZZ_MAX_SYMBOLS];
+    int64_t value[FUZZ_MAX_SYMBOLS];
+} fuzz_sizes;
+
+/* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the
+ * facts allow none. */
+int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
 
 #endif

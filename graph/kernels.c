@@ -217,6 +217,30 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
     return kernels->entries.n - 1;
 }
 
+/* An example: a network of 40 MiB of weights, one of which, of 1 MiB, is read by all 16 steps of a
+ * recurrence. Between two of its reads this 1 MiB alone is read; between two runs of any other layer, all
+ * that the nodes read. */
+void graph_kernel_reads(graph_kernels *kernels, int i, const base_vec *reads)
+{
+    graph_kernel_entry *entry = kernels->entries.at[i];
+
+    for (int k = 0; k < reads->n; k++) {
+        const graph_value *value = reads->at[k];
+
+        if (!value->constant)
+            continue;
+        int64_t *before = base_map_get(&kernels->constants, value);
+        int64_t between = before ? kernels->constant_bytes - *before : 0;
+        if (between && (!entry->again || between < entry->again))
+            entry->again = between;
+        if (!before)
+            base_map_put(kernels->cx, &kernels->constants, value, before = base_new(kernels->cx, int64_t));
+        *before = kernels->constant_bytes;
+        entry->constants |= k < 64 ? (uint64_t)1 << k : 0;
+        kernels->constant_bytes += value->constant->bytes;
+    }
+}
+
 /* What a build would make of the kernel if the symbol was this number from the beginning. */
 bool graph_fix_kernel(graph_kernels *kernels, const graph_kernel_entry *entry, int symbol, int64_t value,
                       graph_fixed_kernel *out)

@@ -25,7 +25,11 @@ typedef struct {
     const space_task *task;
     const ir_program *plain; /* the definition's own tree, by which equal ones are found */
     uint64_t hash;
-    int uses;          /* how often it was asked for */
+    int uses; /* how often it was asked for */
+    /* bit i: parameter i is a constant of the graph, at a node that uses the kernel */
+    uint64_t constants;
+    int64_t
+        again; /* bytes of constants that are read until one of these is read again; 0: none is, in a run */
     const char *trace; /* of the source's schedule, or of the default one where tasks are wanted; or NULL */
     const char *node;  /* the first that asked, by the user's name */
     /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
@@ -47,7 +51,9 @@ typedef struct {
     /* of a program for a device: which kernels the device can run, and the options to find out by */
     graph_placed *where; /* NULL: all are for the target */
     const comp_options *try_options;
-    base_vec entries; /* graph_kernel_entry * */
+    base_vec entries;       /* graph_kernel_entry * */
+    base_map constants;     /* graph_value * that kernels read -> int64_t *: constant_bytes before */
+    int64_t constant_bytes; /* that all nodes read */
     base_dict names;
 } graph_kernels;
 
@@ -57,6 +63,9 @@ int graph_kernel(graph_kernels *kernels, const te_def *def, const graph_node *no
 int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def *def, const graph_node *node,
                      const char *name);
 const graph_kernel_entry *graph_kernel_at(const graph_kernels *kernels, int i);
+/* Notes which of the kernel's parameters, which read these values (graph_value *), are constants. Called for
+ * each node that uses a kernel, in the order in which they run. */
+void graph_kernel_reads(graph_kernels *kernels, int i, const base_vec *reads);
 /* A kernel in which one symbol is a number, as a computation of its own. */
 typedef struct {
     const te_def *def;

@@ -234,6 +234,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
         return false;
     }
     graph_distinct_operands(cx, node, &reads);
+    graph_kernel_reads(p->kernels, kernel, &reads);
     if (kernel == rw->to->kernels.n)
         declare_kernel(rw, p->kernels, &k);
     graph_value **in = base_array(cx, graph_value *, reads.n + node->n_out);

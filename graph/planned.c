@@ -187,6 +187,7 @@ static bool plan_step(planner *self, const graph_node *node)
         return false;
     }
     graph_distinct_operands(self->cx, node, &reads);
+    graph_kernel_reads(self->kernels, kernel, &reads);
     if (kernel == self->to->kernels.n)
         declare_kernel(self, &k);
     invoke(self, node, &k, kernel, &reads);

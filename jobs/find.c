@@ -238,6 +238,8 @@ static bool find_in_model(finder *self)
                                 .target = self->from->target,
                                 .default_trace = entry->trace,
                                 .weight = entry->uses,
+                                .constants = entry->constants,
+                                .constant_bytes = entry->again ? entry->again : kernels->constant_bytes,
                                 .tree = entry->plain};
         int listed = listed_symbol(self, entry->def);
 

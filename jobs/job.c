@@ -42,7 +42,8 @@ static const char *name_of(tec_context *cx, const job_spec *spec, const job_task
     for (int i = 0; i < tasks->n; i++) {
         const tune_task *task = tasks->at[i];
 
-        base_addf(cx, &t, "%s %g\n%s\n", task->task->exact_key, task->weight, task->default_trace);
+        base_addf(cx, &t, "%s %g %" PRIx64 " %" PRId64 "\n%s\n", task->task->exact_key, task->weight,
+                  task->constants, task->constant_bytes, task->default_trace);
         for (int k = 0; k < task->n_given; k++)
             base_addf(cx, &t, "%s\n", task->given[k]);
         for (int k = 0; task->extents && k < task->extents->n; k++)

@@ -1,5 +1,5 @@
-/* lower/held.c -- a part of the pass promote: loops hold in registers the partly used vectors of a buffer that
- * is in memory otherwise.
+/* lower/held.c -- a part of the pass promote: loops hold in registers the partly used vectors of a buffer
+ * that is in memory otherwise.
  *
  *     allocate T: f32[28] @local {                 allocate T: f32[28] @local {
  *       for i in 0..28 { T[i] = C[i] }               for i in 0..28 { T[i] = C[i] }
@@ -18,10 +18,10 @@
  * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has
  * constant accesses alone: promote makes registers of it.
  *
- * A parameter, or another buffer that is not local, is held in the same way where its indices do not change in
- * the loop and have constant distances from each other: C[ramp(y * 960, 1, 16)] and
- * C[ramp(y * 960 + 960, 1, 16)] in a loop over k. No other thread touches these elements while the loop runs:
- * that would be a race in the program as it was.
+ * A parameter, or another buffer that is not local, is held in the same way where its indices do not change
+ * in the loop and have constant distances from each other: C[ramp(y * 960, 1, 16)] and
+ * C[ramp(y * 960 + 960, 1, 16)] in a loop over k. No other thread touches these elements while the loop
+ * runs: that would be a race in the program as it was.
  *
  * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since
  * the schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them
@@ -36,7 +36,7 @@
 /* No machine has registers for more. */
 enum { MAX_HELD = 64 };
 
-/* What is added to distances from the first index, and more than any of them: a range begins at 0 or later. */
+/* What is added to distances from the first index, and more than any of them: no range begins below 0. */
 enum { NEAR = 1 << 30 };
 
 /* What one loop touches of one buffer. */
@@ -235,7 +235,8 @@ static void survey_stmt(survey *self, const ir_stmt *stmt)
 
 /* ---- whether it is held ---- */
 
-/* Ranges that do not overlap: at least one uses a part of its lanes, and one goes from iteration to iteration. */
+/* Ranges that do not overlap: at least one uses a part of its lanes, and one goes from iteration to
+ * iteration. */
 static bool is_worth_it(survey *self)
 {
     int n = self->parts.n;
@@ -380,6 +381,7 @@ static bool see_store(ir_walk *walk, const ir_stmt *stmt)
     return true;
 }
 
+/* The loop with the first buffer held that is worth it; NULL: none is. */
 static const ir_stmt *hold_in_loop(holder *self, const ir_stmt *loop)
 {
     for (int i = self->buffers.n - 1; i >= 0; i--) {

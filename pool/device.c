@@ -482,6 +482,8 @@ static rpc_measure question_of(const worker_job *job, uint32_t question, double 
                          .cool_down = job->cool_down,
                          .repeats = job->repeats,
                          .flush_bytes = job->flush_bytes,
+                         .cold = (int64_t)job->cold,
+                         .cold_bytes = job->cold_bytes,
                          .memory_bytes = job->memory_limit,
                          .seconds = seconds,
                          .label = question == WORKER_MEASURE && job->label ? job->label : ""};

@@ -23,7 +23,7 @@
 #include "runtime/alloc.h"
 #include "worker/wire.h"
 
-enum { RPC_OLDEST = 1, RPC_NEWEST = 6 }; /* versions of the protocol that this library speaks */
+enum { RPC_OLDEST = 1, RPC_NEWEST = 7 }; /* versions of the protocol that this library speaks */
 
 typedef struct {
     const void *data;

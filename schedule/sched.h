@@ -74,7 +74,8 @@ bool sched_annotate(sched *schedule, const char *loop, ir_how how);
 const char *sched_trace_text(tec_context *cx, const sched *schedule); /* one step a line */
 /* false: sched_error names the line and the reason */
 bool sched_replay(sched *schedule, const char *file, const char *text);
-/* The same of a text that a user wrote: sched_errors has up to ten errors that do not follow from each other. */
+/* The same of a text that a user wrote: sched_errors has up to ten errors, none of which follows from
+ * another. */
 bool sched_replay_file(sched *schedule, const char *file, const char *text);
 /* And of a text within a file, which stands right behind the character at `loc`. */
 bool sched_replay_behind(sched *schedule, base_loc loc, const char *text);

@@ -138,9 +138,9 @@ static PGresult *send_statement(struct store_server *server, void *user)
                                      (const char *const *)q->values, q->lengths, q->binary, 0);
 }
 
-/* Large results come in blocks through a cursor, so that a million records need no memory for all. The server
- * forgets a cursor with its connection: on a new connection the cursor is declared again, and the block begins
- * with the last row that was given. */
+/* Large results come in blocks through a cursor, so that a million records need no memory for all. The
+ * server forgets a cursor with its connection: on a new connection the cursor is declared again, and the
+ * block begins with the last row that was given. */
 static PGresult *send_block(struct store_server *server, void *user)
 {
     statement *q = user;
@@ -191,8 +191,8 @@ static void count_block(store_stmt *st, statement *self)
         base_no_memory(st->cx, 0);
 }
 
-/* Whether a block that overlaps the one before begins with the last row given: rows that came or went before it
- * while there was no connection would make the walk skip or repeat as many. */
+/* Whether a block that overlaps the one before begins with the last row given: rows that came or went before
+ * that row while there was no connection would make the walk skip or repeat as many. */
 static bool goes_on(store_stmt *st, statement *self)
 {
     const store_pg_calls *call = calls(self);

@@ -153,7 +153,7 @@ static int set_number(const tool_usage *usage, const tool_option *option, const 
     return TOOL_GO_ON;
 }
 
-/* A target is parsed where the command needs it, too: here only what is wrong with its text is found early. */
+/* A target is parsed again where the command needs it: here only what is wrong with its text is found. */
 static int set_target(const tool_usage *usage, const tool_option *option, const char *value)
 {
     tec_context *cx = tec_context_new();

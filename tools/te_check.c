@@ -1,14 +1,14 @@
 /* tools/te_check.c -- `tec te --check`: the compiled kernel against its definition, at sizes that are drawn.
  *
  * The oracle is the interpreter of ir/, on the definition without a schedule. It checks the data as well: an
- * index in an input that leaves its tensor is told before the kernel, which trusts it, runs. A definition that
- * takes the interpreter more than MOST_STEPS is compared with its plain loops, compiled for this CPU.
+ * index in an input that leaves its tensor is told before the kernel, which trusts it, runs. A definition
+ * that takes the interpreter more than MOST_STEPS is compared with its plain loops, compiled for this CPU.
  */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fuzz/data.h"
+#include "fuzz/fuzz.h"
 #include "ir/interp/interp.h"
 #include "runtime/module.h"
 #include "runtime/shape.h"
@@ -187,6 +187,7 @@ static bool compare_all(checker *self, const fuzz_sizes *sets, int n, base_text 
     return true;
 }
 
+/* One line for people, or an object. */
 static void print_result(const checker *self, base_text *tried)
 {
     const char *oracle = self->by_plain_loops ? "plain loops on this CPU" : "the interpreter";

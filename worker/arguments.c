@@ -110,6 +110,74 @@ static DLTensor *new_argument(worker_arguments *arguments, const rt_param_desc *
     return t->data ? t : NULL;
 }
 
+/* ---- cold inputs ---- */
+
+/* Elements of one copy in the memory of all copies of a tensor. */
+static int64_t step_of(const DLTensor *tensor)
+{
+    enum { LINE = 64 };
+
+    return (tec_tensor_bytes(tensor) + LINE - 1) / LINE * LINE;
+}
+
+static bool is_cold(const worker_arguments *arguments, const worker_job *job, int i)
+{
+    return i < 64 && job->cold >> i & 1 && !arguments->is_output[i] && arguments->args[i]->ndim > 0;
+}
+
+/* How many copies of the cold inputs have the job's bytes together. An example: weights of 2 MiB and a bias
+ * of 1 KiB, of a model with 40 MiB of weights: 20 copies of both. */
+static int count_sets(const worker_arguments *arguments, const worker_job *job)
+{
+    enum { MOST = 1024 };
+    int64_t bytes = 0;
+
+    for (int i = 0; i < arguments->n; i++)
+        bytes += is_cold(arguments, job, i) ? step_of(arguments->args[i]) : 0;
+    int64_t sets = bytes > 0 ? (job->cold_bytes + bytes / 2) / bytes : 1;
+    return sets < 1 ? 1 : sets > MOST ? MOST : (int)sets;
+}
+
+/* Fills the places of one parameter in all sets but the first with copies. */
+static bool copy_cold(worker_arguments *arguments, int i, tec_error *err)
+{
+    const DLTensor *of = arguments->args[i];
+    int64_t step = step_of(of);
+    size_t bytes = (size_t)step * (size_t)(arguments->n_sets - 1);
+    char *at = new_region(arguments, bytes, err);
+
+    for (int k = 1; at && k < arguments->n_sets; k++) {
+        DLTensor *copy = rt_arena_alloc(&arguments->arena, 1, sizeof *copy, err);
+
+        if (!copy)
+            return false;
+        *copy = *of;
+        copy->data = memcpy(at + step * (k - 1), of->data, (size_t)tec_tensor_bytes(of));
+        arguments->sets[k][i] = copy;
+    }
+    return at && mprotect(at, pages(bytes), PROT_READ) == 0;
+}
+
+/* The first set is the arguments themselves; the others share all but the cold inputs with it. */
+static bool make_sets(worker_arguments *arguments, const worker_job *job, tec_error *err)
+{
+    arguments->n_sets = count_sets(arguments, job);
+    arguments->sets = rt_arena_alloc(&arguments->arena, arguments->n_sets, sizeof(DLTensor **), err);
+    if (!arguments->sets)
+        return false;
+    arguments->sets[0] = arguments->args;
+    for (int k = 1; k < arguments->n_sets; k++) {
+        arguments->sets[k] = rt_arena_alloc(&arguments->arena, arguments->n, sizeof(DLTensor *), err);
+        if (!arguments->sets[k])
+            return false;
+        memcpy(arguments->sets[k], arguments->args, (size_t)arguments->n * sizeof(DLTensor *));
+    }
+    for (int i = 0; i < arguments->n && arguments->n_sets > 1; i++)
+        if (is_cold(arguments, job, i) && !copy_cold(arguments, i, err))
+            return false;
+    return true;
+}
+
 /* Tensors for every parameter with the job's sizes. Inputs are random from the seed and then protected: a
  * kernel that writes to one ends the process, which is the candidate's failure. */
 static bool make(worker_arguments *arguments, const rt_function_desc *function, const worker_job *job,
@@ -121,7 +189,7 @@ static bool make(worker_arguments *arguments, const rt_function_desc *function, 
     arguments->args = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(DLTensor *), err);
     arguments->kept = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(DLTensor *), err);
     arguments->is_output = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(bool), err);
-    arguments->regions = rt_arena_alloc(&arguments->arena, 2 * function->n_params, sizeof(region), err);
+    arguments->regions = rt_arena_alloc(&arguments->arena, 3 * function->n_params, sizeof(region), err);
     if (!arguments->args || !arguments->kept || !arguments->is_output || !arguments->regions ||
         !read_symbols(function, job, symbols, err))
         return false;
@@ -136,7 +204,7 @@ static bool make(worker_arguments *arguments, const rt_function_desc *function, 
         if (!make_read_only(arguments->args[i]))
             return rt_fail_io(err, function->params[i].name, "make its memory read-only", errno);
     }
-    return true;
+    return make_sets(arguments, job, err);
 }
 
 /* Arguments of recent jobs are kept on a shelf by their key; the one that was unused for longest gives way.

@@ -8,7 +8,8 @@
  *
  * Inputs and kept outputs are memory that cannot be written, and every argument has a page on each side that
  * cannot be touched: a module that reaches beyond its arguments ends the process instead of spoiling what
- * later ones are measured with.
+ * later ones are measured with. Further copies of cold inputs (worker_job) lie side by side between such
+ * pages.
  */
 #ifndef WORKER_ARGUMENTS_H
 #define WORKER_ARGUMENTS_H
@@ -20,6 +21,9 @@ typedef struct {
     uint64_t key, seed, used;
     int n;
     DLTensor **args; /* all parameters */
+    /* [n_sets][n]: as args, which is the first set, but each with its own copies of the cold inputs */
+    DLTensor ***sets;
+    int n_sets;
     bool *is_output;
     DLTensor **kept; /* what outputs should be; NULL where nothing is kept */
     bool has_kept;

@@ -95,7 +95,8 @@ static bool measure_loaded(worker_bench *bench, const worker_job *job, const loa
     tec_error err = {0};
 
     for (int i = 0; i < job->n_modules; i++) {
-        call[i] = (worker_call){kept[i].function, mirror->args, mirror->n};
+        call[i] = (worker_call){kept[i].function, mirror->args, mirror->n, arguments->sets,
+                                mirror->device ? 0 : arguments->n_sets};
         worker_arguments_blank(arguments, BLANK_CHECKED);
         if (!worker_mirror_put(mirror, arguments, &err) || !worker_call_once(&call[i], &first[i], &err))
             return fail(bench, "run", i, &err);
@@ -114,7 +115,7 @@ static bool measure_loaded(worker_bench *bench, const worker_job *job, const loa
 static bool keep_loaded(worker_bench *bench, const loaded *kept, worker_mirror *mirror,
                         worker_arguments *arguments)
 {
-    worker_call call = {kept->function, mirror->args, mirror->n};
+    worker_call call = {.f = kept->function, .args = mirror->args, .n = mirror->n};
     tec_error err = {0};
     double begun = tec_clock(), took;
 

@@ -18,6 +18,8 @@ void worker_put_job(rt_bytes *bytes, const worker_job *job)
     worker_put_f64(bytes, job->cool_down);
     worker_put_i64(bytes, job->repeats);
     worker_put_i64(bytes, job->flush_bytes);
+    worker_put_i64(bytes, (int64_t)job->cold);
+    worker_put_i64(bytes, job->cold_bytes);
     worker_put_i64(bytes, job->memory_limit);
     worker_put_i64(bytes, job->n_modules);
     for (int i = 0; i < job->n_modules; i++)
@@ -52,6 +54,8 @@ bool worker_get_job(worker_reader *reader, worker_job *job, worker_dim *dims)
     job->cool_down = get_seconds(reader);
     job->repeats = (int)worker_get_count(reader, WORKER_MAX_COSTS, 0);
     job->flush_bytes = worker_get_count(reader, INT64_MAX, 0);
+    job->cold = (uint64_t)worker_get_i64(reader);
+    job->cold_bytes = worker_get_count(reader, INT64_MAX, 0);
     job->memory_limit = worker_get_count(reader, INT64_MAX, 0);
     job->n_modules = (int)worker_get_count(reader, WORKER_MODULES, 8);
     for (int i = 0; i < job->n_modules; i++)

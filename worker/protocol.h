@@ -48,7 +48,12 @@ typedef struct {
     int threads;
     double min_seconds, warm_up, cool_down;
     int repeats;
-    int64_t flush_bytes;  /* memory written before each call; 0: none */
+    int64_t flush_bytes; /* memory written before each call; 0: none */
+    /* Parameters (bit i: number i) of which each call reads another copy, in turns: copies of so many bytes
+     * in all. When the turn of a copy comes again, the caches hold of it what they would hold of weights if
+     * so many bytes were read between two calls. 0: one copy. */
+    uint64_t cold;
+    int64_t cold_bytes;
     int64_t memory_limit; /* bytes that may be allocated beside the arguments */
     const char *label;    /* of the trial in logs; not sent to a local runner */
     int n_modules;

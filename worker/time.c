@@ -19,6 +19,7 @@ typedef struct {
     const worker_call *call;
     double estimate; /* of one call */
     int inner;       /* calls in one sample */
+    int turn;        /* the set of arguments that is next */
 } pace;
 
 typedef struct {
@@ -69,6 +70,24 @@ static bool warm_up(stopwatch *watch, pace *self)
 
 /* ---- measuring ---- */
 
+/* The calls of one sample, in seconds for all. Without sets of arguments they are one loop of the runtime. */
+static bool call_sample(pace *self, double *seconds, tec_error *err)
+{
+    const worker_call *call = self->call;
+    double took;
+
+    if (call->n_sets < 2)
+        return call_times(call, self->inner, seconds, err);
+    *seconds = 0;
+    for (int i = 0; i < self->inner; i++) {
+        if (!rt_function_time(call->f, call->sets[self->turn], call->n, 1, &took, err))
+            return false;
+        *seconds += took;
+        self->turn = (self->turn + 1) % call->n_sets;
+    }
+    return true;
+}
+
 static void flush_caches(const stopwatch *watch)
 {
     for (int64_t i = 0; i < watch->job->flush_bytes; i += 64)
@@ -83,14 +102,14 @@ static double median(double *v, int n)
 
 /* Emptying the caches takes longer than most calls, so then a part ends after a few times its length, however
  * little was timed. */
-static bool measure_part(stopwatch *watch, const pace *self, double *cost)
+static bool measure_part(stopwatch *watch, pace *self, double *cost)
 {
     double begun = tec_clock(), timed = 0, took;
     int n = 0;
 
     do {
         flush_caches(watch);
-        if (!call_times(self->call, self->inner, &took, watch->err))
+        if (!call_sample(self, &took, watch->err))
             return false;
         timed += took;
         watch->sample[n++ % MAX_SAMPLES] = took / self->inner;
@@ -108,7 +127,7 @@ static int count_parts(const stopwatch *watch, double estimate)
 }
 
 /* Forwards and backwards by turns, so that a drift of the clock falls on all kernels alike. */
-static bool measure_all(stopwatch *watch, const pace *self, int count, int parts, double *costs)
+static bool measure_all(stopwatch *watch, pace *self, int count, int parts, double *costs)
 {
     for (int i = 0; i < parts; i++)
         for (int k = 0; k < count; k++) {

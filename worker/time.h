@@ -19,6 +19,9 @@ typedef struct {
     tec_function *f;
     DLTensor *const *args;
     int n;
+    /* [n_sets]: calls that are measured take these in turns, the first of which is args; 0: args alone */
+    DLTensor **const *sets;
+    int n_sets;
 } worker_call;
 
 bool worker_call_once(const worker_call *call, double *seconds, tec_error *err);

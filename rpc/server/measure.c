@@ -41,7 +41,7 @@ static bool is_sound(const rpc_measure *measure, tec_error *err)
                        (long long)measure->repeats);
     if (!are_seconds(measure->min_seconds) || !are_seconds(measure->warm_up) ||
         !are_seconds(measure->cool_down) || !are_seconds(measure->seconds) || measure->flush_bytes < 0 ||
-        measure->memory_bytes < 0)
+        measure->memory_bytes < 0 || measure->cold_bytes < 0)
         return rt_fail(err, TEC_INVALID,
                        "expected times of a measurement from 0 to %g s, and at least 0 bytes", MOST_SECONDS);
     return true;
@@ -65,6 +65,8 @@ static worker_job job_of(const rpc_measure *measure, worker_dim dims[RT_MAX_SYMB
                         .cool_down = measure->cool_down,
                         .repeats = (int)measure->repeats,
                         .flush_bytes = measure->flush_bytes,
+                        .cold = (uint64_t)measure->cold,
+                        .cold_bytes = measure->cold_bytes,
                         .memory_limit = measure->memory_bytes,
                         .n_modules = (int)measure->modules.n};
 }

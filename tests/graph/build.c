@@ -360,6 +360,34 @@ Test(build, equal_kernels_are_one_task)
     cr_assert(e->task && e->task->exact_key);
 }
 
+/* A weight that one layer reads, and one that three steps read, one behind the other. */
+Test(build, tasks_say_how_far_away_their_weights_are)
+{
+    const int64_t wide[] = {64, 32}, square[] = {32, 32};
+
+    m = graph_new(cx, "net");
+    f = graph_function_new(m, "main");
+    graph_value *x =
+        graph_input(f, "x", (op_type){BASE_F32, 2, (const ir_expr *[]){ir_int(cx, 4), ir_int(cx, 64)}});
+    graph_value *h = GRAPH_ADD(f, "matmul", "layer", NULL, 0, x, random_constant(2, wide));
+    graph_value *w = random_constant(2, square);
+    for (int i = 0; i < 3; i++)
+        h = GRAPH_ADD(f, "tanh", base_format(cx, "t%d", i), NULL, 0,
+                      GRAPH_ADD(f, "matmul", base_format(cx, "step%d", i), NULL, 0, h, w));
+    graph_output(f, "y", h);
+    graph_kernels *k = graph_tasks(m, target_native(cx));
+    cr_assert(k, "%s", tec_context_error(cx));
+
+    cr_assert_eq(k->constant_bytes, (64 * 32 + 3 * 32 * 32) * 4, "%lld bytes", (long long)k->constant_bytes);
+    for (int i = 0; i < k->entries.n; i++) {
+        const graph_kernel_entry *e = graph_kernel_at(k, i);
+        bool step = strncmp(e->node, "step", 4) == 0;
+
+        cr_expect_eq(e->constants, 2, "%s: %llx", e->node, (unsigned long long)e->constants);
+        cr_expect_eq(e->again, step ? 32 * 32 * 4 : 0, "%s: %lld", e->node, (long long)e->again);
+    }
+}
+
 static const char *one_trace(const space_source *self, tec_context *into, const space_task *task,
                              const target *t, const char **origin)
 {

@@ -300,8 +300,8 @@ Test(promote, holds_partly_used_vectors_of_a_parameter)
     same_meaning("promote", AVX512, text, SIZES(0, 1, 5));
 }
 
-/* Another row of the output in each iteration, rows at a distance that a symbol gives, or vectors that overlap:
- * the output stays in memory. */
+/* Another row of the output in each iteration, rows at a distance that a symbol gives, or vectors that
+ * overlap: the output stays in memory. */
 Test(promote, holds_nothing_of_a_parameter_that_moves)
 {
 #define ROW(at, sign)                                                                                        \

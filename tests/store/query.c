@@ -186,8 +186,8 @@ Test(query, a_cursor_sees_one_state_while_others_write)
     store_close(other);
 }
 
-/* The connection of a walk ends between two blocks: the server forgets the cursor, and the walk goes on where it
- * was, or says that it cannot. */
+/* The connection of a walk ends between two blocks: the server forgets the cursor, and the walk goes on where
+ * it was, or says that it cannot. */
 static void lose_connection(void)
 {
     int64_t own;

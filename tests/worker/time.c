@@ -50,7 +50,7 @@ static measured *measure(double seconds, worker_job j, int n)
     tec_error err = {0};
     tec_module *m = clock_module();
     worker_call c[WORKER_MODULES] = {
-        {tec_function_new(m, NULL, &(tec_run_options){.threads = 1}, &err), NULL, 0}};
+        {.f = tec_function_new(m, NULL, &(tec_run_options){.threads = 1}, &err)}};
     double first[WORKER_MODULES];
     measured *out = calloc(1, sizeof *out);
 

@@ -111,6 +111,8 @@ Test(wire, jobs_come_back)
                     .cool_down = 2,
                     .repeats = 5,
                     .flush_bytes = 64,
+                    .cold = 5,
+                    .cold_bytes = 4096,
                     .memory_limit = 1 << 20,
                     .n_modules = 1,
                     .modules = {{"abc", 3}}};
@@ -123,7 +125,7 @@ Test(wire, jobs_come_back)
     cr_assert(got.arguments == j.arguments && got.seed == 3 && got.n_dims == 2 && got.check &&
               got.threads == 2 && got.min_seconds == 0.02);
     cr_assert(got.warm_up == 1 && got.cool_down == 2 && got.repeats == 5 && got.flush_bytes == 64 &&
-              got.memory_limit == 1 << 20);
+              got.cold == 5 && got.cold_bytes == 4096 && got.memory_limit == 1 << 20);
     cr_assert(strcmp(dims[1].name, "m") == 0 && dims[1].value == -1 && got.modules[0].size == 3 &&
               memcmp(got.modules[0].data, "abc", 3) == 0);
     rt_bytes_free(&b);
