@@ -92,9 +92,8 @@ static bool run_steps(tec_executor *ex, const rt_capture *capture, tec_error *er
 }
 
 /* The stream leaves the recording after an error, too; the first error is the one to tell. */
-static bool record(tec_executor *ex, rt_capture *capture, tec_error *err)
+static bool record_in(tec_executor *ex, rt_capture *capture, rt_stream *stream, tec_error *err)
 {
-    rt_stream *stream = &site_of(ex, capture)->stream;
     const rt_device_kind *kind = stream->device->kind;
     bool ok;
 
@@ -107,6 +106,25 @@ static bool record(tec_executor *ex, rt_capture *capture, tec_error *err)
     kind->drop_capture(stream->device, capture->recorded);
     capture->recorded = NULL;
     return false;
+}
+
+/* A stream of the caller's is left alone: it may be a default stream, which the driver does not record, or
+ * the caller may be recording it. A recording is made in a stream of ours then, and holds for any other. */
+static bool record(tec_executor *ex, rt_capture *capture, tec_error *err)
+{
+    rt_stream *stream = &site_of(ex, capture)->stream, theirs = *stream;
+    bool ok;
+
+    if (!stream->borrowed)
+        return record_in(ex, capture, stream, err);
+    if (!rt_stream_open(stream, theirs.device, err)) {
+        *stream = theirs;
+        return false;
+    }
+    ok = record_in(ex, capture, stream, err);
+    rt_stream_close(stream);
+    *stream = theirs;
+    return ok;
 }
 
 bool rt_capture_run(tec_executor *ex, rt_capture *capture, tec_error *err)

@@ -39,6 +39,7 @@
     X(SetBytes, "cuMemsetD8Async", (uint64_t, unsigned char, size_t, void *))                                \
     X(StreamCreate, "cuStreamCreate", (void **, unsigned))                                                   \
     X(StreamDestroy, "cuStreamDestroy_v2", (void *))                                                         \
+    X(StreamGetCtx, "cuStreamGetCtx", (void *, void **))                                                     \
     X(StreamSynchronize, "cuStreamSynchronize", (void *))                                                    \
     X(ModuleLoadData, "cuModuleLoadData", (void **, const void *))                                           \
     X(ModuleUnload, "cuModuleUnload", (void *))                                                              \

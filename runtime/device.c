@@ -103,8 +103,9 @@ static tec_device *find_open(const rt_device_kind *kind, int index)
     return NULL;
 }
 
-/* Opens device `index` of a kind; NULL with an error that says how many there are. */
-static tec_device *make_device(const rt_device_kind *kind, int index, tec_error *err)
+/* Opens device `index` of a kind, in the caller's context where there is one; NULL with an error that says
+ * how many there are. */
+static tec_device *make_device(const rt_device_kind *kind, int index, void *context, tec_error *err)
 {
     int n = kind->count(err);
     tec_device *device;
@@ -122,29 +123,60 @@ static tec_device *make_device(const rt_device_kind *kind, int index, tec_error 
     device->kind = kind;
     device->index = index;
     snprintf(device->info.name, sizeof device->info.name, "%s:%d", kind->name, index);
-    if (kind->open(device, err))
+    if (kind->open(device, context, err))
         return device;
     rt_free(device);
     return NULL;
 }
 
-/* "opencl:0", or "opencl" for the first. Devices are shared: the same name gives the same object. */
-tec_device *tec_device_open(const char *name, tec_error *err)
+void *tec_device_context(const tec_device *device)
+{
+    return device && device->kind->context ? device->kind->context(device) : NULL;
+}
+
+/* Under the lock: the device that is open, if the caller does not ask for another context than its own. */
+static tec_device *find_open_in(const rt_device_kind *kind, int index, const void *context, tec_error *err)
+{
+    tec_device *device = find_open(kind, index);
+
+    if (device && context && context != tec_device_context(device))
+        return rt_fail(err, TEC_INVALID, "%s: is open in another context", device->info.name), NULL;
+    return tec_device_ref(device);
+}
+
+/* Devices are shared: the same name gives the same object. context NULL: whichever it is in. */
+static tec_device *open_device(const char *name, void *context, tec_error *err)
 {
     int index;
     const rt_device_kind *kind = read_name(name, &index, err);
+    tec_error other = {0};
     tec_device *device;
 
     if (!kind)
         return NULL;
     pthread_mutex_lock(&open_lock);
-    device = tec_device_ref(find_open(kind, index));
-    if (!device && (device = make_device(kind, index, err))) {
+    device = find_open_in(kind, index, context, &other);
+    if (!device && !other.status && (device = make_device(kind, index, context, err))) {
         device->next = open_devices;
         open_devices = device;
     }
     pthread_mutex_unlock(&open_lock);
+    if (other.status)
+        rt_fail(err, other.status, "%s", other.text);
     return device;
+}
+
+/* "opencl:0", or "opencl" for the first. */
+tec_device *tec_device_open(const char *name, tec_error *err)
+{
+    return open_device(name, NULL, err);
+}
+
+tec_device *tec_device_open_in(const char *name, void *context, tec_error *err)
+{
+    if (!context)
+        return rt_fail(err, TEC_INVALID, "expected a context for the device, found NULL"), NULL;
+    return open_device(name, context, err);
 }
 
 tec_device *tec_device_ref(tec_device *device)
@@ -187,6 +219,30 @@ bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err)
 {
     *stream = (rt_stream){.device = tec_device_ref(device)};
     if (device->kind->open_queue(stream, err))
+        return true;
+    tec_device_free(device);
+    *stream = (rt_stream){0};
+    return false;
+}
+
+bool rt_stream_check(const tec_run_options *options, tec_error *err)
+{
+    if (!options || !options->stream)
+        return true;
+    if (!options->device)
+        return rt_fail(err, TEC_INVALID, "expected a device with the stream, found none");
+    return options->device->kind->borrow_queue ||
+           rt_fail(err, TEC_INVALID, "%s: has no streams, but the options name one",
+                   options->device->info.name);
+}
+
+/* Steps on other devices than the one that the caller named have streams of their own. */
+bool rt_stream_open_for(rt_stream *stream, tec_device *device, const tec_run_options *options, tec_error *err)
+{
+    if (!options || !options->stream || options->device != device)
+        return rt_stream_open(stream, device, err);
+    *stream = (rt_stream){.device = tec_device_ref(device), .borrowed = true};
+    if (device->kind->borrow_queue(stream, options->stream, err))
         return true;
     tec_device_free(device);
     *stream = (rt_stream){0};

@@ -47,7 +47,8 @@ typedef struct {
 /* Work for a device, done in order. */
 typedef struct {
     tec_device *device;
-    void *queue; /* the kind's own */
+    void *queue;   /* the kind's own, or the caller's */
+    bool borrowed; /* the caller's */
 } rt_stream;
 
 /* One argument of a kernel: a place in memory, or a value of `size` bytes. */
@@ -77,15 +78,21 @@ struct rt_device_kind {
     bool has_addresses; /* a handle is an address: places of two handles may overlap */
     /* Devices that there are; -1 with an error without a driver. */
     int (*count)(tec_error *err);
-    /* Fills info and state of a device whose kind and index are set, and undoes that. */
-    bool (*open)(tec_device *device, tec_error *err);
+    /* Fills info and state of a device whose kind and index are set, and undoes that. In the caller's context
+     * where that is not NULL. */
+    bool (*open)(tec_device *device, void *context, tec_error *err);
     void (*close)(tec_device *device);
+    void *(*context)(const tec_device *device); /* NULL in a row without contexts */
 
     /* At least one byte, not initialised; NULL with an error. */
     void *(*allocate)(tec_device *device, int64_t bytes, tec_error *err);
     void (*release)(tec_device *device, void *handle);
 
     bool (*open_queue)(rt_stream *stream, tec_error *err);
+    /* Takes a queue of the caller's, if it is one of this device and runs in order; NULL in a row without
+     * queues. */
+    bool (*borrow_queue)(rt_stream *stream, void *queue, tec_error *err);
+    /* Waits for the work; a borrowed queue stays the caller's. */
     void (*close_queue)(rt_stream *stream);
     /* The host's memory must stay as it is until `wait`. */
     bool (*upload)(rt_stream *stream, rt_place to, const void *from, int64_t bytes, tec_error *err);
@@ -132,6 +139,11 @@ const rt_device_kind *rt_device_kind_named(const char *name);
 const rt_device_kind *rt_device_kind_of(int32_t dl_type);
 
 bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err);
+/* The caller's stream where the options name one for this device, else one of our own. */
+bool rt_stream_open_for(rt_stream *stream, tec_device *device, const tec_run_options *options,
+                        tec_error *err);
+/* Options that name a stream must name a device that has streams. NULL is allowed. */
+bool rt_stream_check(const tec_run_options *options, tec_error *err);
 void rt_stream_close(rt_stream *stream); /* of one that was never opened: nothing */
 
 /* Whether a tensor's bytes are the host's to read. */

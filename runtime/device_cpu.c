@@ -16,11 +16,12 @@ static int count(tec_error *err)
 }
 
 /* Memory is what the machine has, not what is free: that changes. */
-static bool open_cpu(tec_device *device, tec_error *err)
+static bool open_cpu(tec_device *device, void *context, tec_error *err)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), units = sysconf(_SC_NPROCESSORS_ONLN);
 
-    (void)err;
+    if (context)
+        return rt_fail(err, TEC_INVALID, "%s: has no contexts, but the caller gave one", device->info.name);
     snprintf(device->info.hardware, sizeof device->info.hardware, "%s", rt_cpu_arch());
     device->info.memory_bytes = device->info.largest_bytes =
         pages > 0 && page > 0 ? (int64_t)pages * page : 0;

@@ -129,7 +129,7 @@ static void describe(tec_device *device)
 }
 
 /* Takes a reference to the primary context, which the last free of the device gives back. */
-static bool open_cuda(tec_device *device, tec_error *err)
+static bool open_cuda(tec_device *device, void *context, tec_error *err)
 {
     const rt_cuda *cuda = rt_cuda_driver(err);
     state *s;
@@ -137,6 +137,9 @@ static bool open_cuda(tec_device *device, tec_error *err)
 
     if (!cuda)
         return false;
+    if (context)
+        return rt_fail(err, TEC_INVALID, "%s: works in the primary context alone, but the caller gave one",
+                       device->info.name);
     s = device->state = rt_alloc(sizeof *s, err);
     if (!s)
         return false;
@@ -158,6 +161,11 @@ static void close_cuda(tec_device *device)
 {
     state_of(device)->cuda->PrimaryRelease(state_of(device)->id);
     rt_free(device->state);
+}
+
+static void *context_of(const tec_device *device)
+{
+    return state_of(device)->context;
 }
 
 /* ---- memory ---- */
@@ -194,13 +202,32 @@ static bool open_queue(rt_stream *stream, tec_error *err)
     return done(stream->device, "make a stream", status, err);
 }
 
+/* A stream of another context cannot order the work of ours. The numbers of the default streams belong to the
+ * context that is current. */
+static bool borrow_queue(rt_stream *stream, void *queue, tec_error *err)
+{
+    void *context = NULL;
+    int status;
+
+    WITH_CONTEXT(stream->device, status, StreamGetCtx(queue, &context));
+    if (!done(stream->device, "use the caller's stream", status, err))
+        return false;
+    if (context != state_of(stream->device)->context)
+        return rt_fail(err, TEC_INVALID,
+                       "%s: the caller's stream is of another context than the device's primary one",
+                       stream->device->info.name);
+    stream->queue = queue;
+    return true;
+}
+
 /* Work under way may still use memory that is freed next, so it is waited for. */
 static void close_queue(rt_stream *stream)
 {
     int status;
 
     WITH_CONTEXT(stream->device, status, StreamSynchronize(stream->queue));
-    WITH_CONTEXT(stream->device, status, StreamDestroy(stream->queue));
+    if (!stream->borrowed)
+        WITH_CONTEXT(stream->device, status, StreamDestroy(stream->queue));
 }
 
 /* May return before the bytes have been read where `from` is page-locked; callers wait before they reuse
@@ -439,6 +466,8 @@ const rt_device_kind rt_device_cuda = {
     .has_addresses = true,
     .open = open_cuda,
     .close = close_cuda,
+    .context = context_of,
+    .borrow_queue = borrow_queue,
     .begin_capture = begin_capture,
     .end_capture = end_capture,
     .replay = replay,

@@ -158,12 +158,46 @@ static void describe(tec_device *device)
             info->max_block[i] = sizes[i] > INT32_MAX ? INT32_MAX : (int32_t)sizes[i];
 }
 
+/* Whether the device is one of those that the context was made for. */
+static bool is_in(const state *self, void *context, int32_t *status)
+{
+    void *ids[MOST_DEVICES];
+    size_t size = 0;
+
+    *status = self->cl->GetContextInfo(context, RT_CL_CONTEXT_DEVICES, sizeof ids, ids, &size);
+    for (size_t i = 0; *status == RT_CL_SUCCESS && i < size / sizeof ids[0] && i < MOST_DEVICES; i++)
+        if (ids[i] == self->id)
+            return true;
+    return false;
+}
+
+/* The caller's context, with a reference of ours. */
+static bool take_context(const tec_device *device, state *self, void *context, tec_error *err)
+{
+    int32_t status;
+
+    if (!is_in(self, context, &status))
+        return status == RT_CL_SUCCESS
+                   ? rt_fail(err, TEC_INVALID, "%s: is not in the caller's context", device->info.name)
+                   : refuse(device, "use the caller's context", status, err);
+    status = self->cl->RetainContext(context);
+    self->context = context;
+    return done(device, "use the caller's context", status, err);
+}
+
+static bool make_context(const tec_device *device, state *self, tec_error *err)
+{
+    int32_t status = RT_CL_SUCCESS;
+
+    self->context = self->cl->CreateContext(NULL, 1, &self->id, NULL, NULL, &status);
+    return self->context || refuse(device, "make a context", status, err);
+}
+
 /* Devices may have gone since they were counted. */
-static bool open_opencl(tec_device *device, tec_error *err)
+static bool open_opencl(tec_device *device, void *context, tec_error *err)
 {
     const rt_opencl *cl = rt_opencl_driver(err);
     found_device found[MOST_DEVICES];
-    int32_t status = RT_CL_SUCCESS;
     state *s;
 
     if (!cl || find_devices(cl, found, err) <= device->index)
@@ -172,10 +206,9 @@ static bool open_opencl(tec_device *device, tec_error *err)
     if (!s)
         return false;
     *s = (state){.cl = cl, .platform = found[device->index].platform, .id = found[device->index].id};
-    s->context = cl->CreateContext(NULL, 1, &s->id, NULL, NULL, &status);
-    if (!s->context) {
+    if (!(context ? take_context(device, s, context, err) : make_context(device, s, err))) {
         rt_free(s);
-        return refuse(device, "make a context", status, err);
+        return false;
     }
     /* Without this option a division may be wrong by 2.5 units in the last place. */
     s->options = ask_number(s, RT_CL_DEVICE_SINGLE_FP_CONFIG) & RT_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
@@ -189,6 +222,11 @@ static void close_opencl(tec_device *device)
 {
     cl_of(device)->ReleaseContext(state_of(device)->context);
     rt_free(device->state);
+}
+
+static void *context_of(const tec_device *device)
+{
+    return state_of(device)->context;
 }
 
 /* ---- memory ---- */
@@ -225,7 +263,38 @@ static bool open_queue(rt_stream *stream, tec_error *err)
     return stream->queue || refuse(stream->device, "make a queue", status, err);
 }
 
-/* Waits, since memory is released next. */
+/* A pointer of the queue's, or a number of 8 bytes. */
+static bool ask_queue(const rt_stream *stream, void *queue, uint32_t what, void *out, tec_error *err)
+{
+    return done(stream->device, "use the caller's queue",
+                cl_of(stream->device)->GetCommandQueueInfo(queue, what, 8, out, NULL), err);
+}
+
+/* Commands name memory of our context, and rely on their order. The queue is kept by a reference. */
+static bool borrow_queue(rt_stream *stream, void *queue, tec_error *err)
+{
+    const state *s = state_of(stream->device);
+    const char *name = stream->device->info.name;
+    void *context = NULL, *id = NULL;
+    uint64_t properties = 0;
+
+    if (!ask_queue(stream, queue, RT_CL_QUEUE_CONTEXT, &context, err) ||
+        !ask_queue(stream, queue, RT_CL_QUEUE_DEVICE, &id, err) ||
+        !ask_queue(stream, queue, RT_CL_QUEUE_PROPERTIES, &properties, err))
+        return false;
+    if (context != s->context)
+        return rt_fail(err, TEC_INVALID,
+                       "%s: the caller's queue is of another context than the device's (tec_device_context)",
+                       name);
+    if (id != s->id)
+        return rt_fail(err, TEC_INVALID, "%s: the caller's queue is of another device", name);
+    if (properties & RT_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        return rt_fail(err, TEC_INVALID, "%s: the caller's queue does not run its commands in order", name);
+    stream->queue = queue;
+    return done(stream->device, "use the caller's queue", s->cl->RetainCommandQueue(queue), err);
+}
+
+/* Waits, since memory is released next. Gives back the reference to a queue of the caller's, too. */
 static void close_queue(rt_stream *stream)
 {
     cl_of(stream->device)->Finish(stream->queue);
@@ -505,5 +574,7 @@ const rt_device_kind rt_device_opencl = {
     .type = kDLOpenCL,
     .open = open_opencl,
     .close = close_opencl,
+    .context = context_of,
+    .borrow_queue = borrow_queue,
     RT_DEVICE_FUNCTIONS,
 };

@@ -385,6 +385,7 @@ bool tec_executor_set_input(tec_executor *ex, int index, const DLTensor *tensor,
 {
     rt_port *port;
     void *before;
+    char who[160];
 
     if (!check_idle(ex, err) || !check_index(ex, index, tec_executor_n_inputs(ex), "input", err) ||
         !check_copied(ex, tensor, &ex->graph->inputs[index], err))
@@ -398,7 +399,8 @@ bool tec_executor_set_input(tec_executor *ex, int index, const DLTensor *tensor,
     port->tensor.data = port->own;
     if (port->own != before)
         ex->addresses_ready = false;
-    return tec_tensor_copy(&port->tensor, tensor, err);
+    snprintf(who, sizeof who, "input '%s'", ex->graph->inputs[index].name);
+    return rt_site_take(ex, &port->tensor, tensor, who, err);
 }
 
 /* Reads the caller's memory in place, which must stay until it is bound anew; NULL ends the binding. */

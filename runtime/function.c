@@ -26,6 +26,7 @@ typedef struct {
     rt_launch_param *params; /* [n_params] */
     void *workspace;
     int64_t workspace_size;
+    bool busy; /* launches may be under way */
 } device_part;
 
 /* The arrays are made once, so a call allocates nothing while the shapes do not grow. */
@@ -80,8 +81,9 @@ static bool check_symbols(tec_function *function, tec_error *err)
 }
 
 /* The reference taken here goes at the end: launcher and stream have their own. */
-static bool open_device(tec_function *function, tec_device *chosen, tec_error *err)
+static bool open_device(tec_function *function, const tec_run_options *options, tec_error *err)
 {
+    tec_device *chosen = options ? options->device : NULL;
     tec_device *device = chosen ? tec_device_ref(chosen) : tec_device_open(function->desc->device, err);
     bool ok;
 
@@ -89,7 +91,7 @@ static bool open_device(tec_function *function, tec_device *chosen, tec_error *e
     function->on.ranges = rt_alloc_array(function->desc->n_ranges, sizeof *function->on.ranges, err);
     ok = device && function->on.params && function->on.ranges &&
          rt_launcher_open(&function->on.launcher, function->module, function->desc, device, err) &&
-         rt_stream_open(&function->on.stream, device, err);
+         rt_stream_open_for(&function->on.stream, device, options, err);
     for (int32_t k = 0; ok && k < function->desc->n_ranges; k++)
         ok = rt_launcher_open(
             &function->on.ranges[k], function->module,
@@ -122,7 +124,8 @@ static bool set_up(tec_function *function, const tec_run_options *options, tec_e
     function->solutions = rt_alloc_array(function->desc->n_symbols, sizeof *function->solutions, err);
     function->args = rt_alloc_array(function->desc->n_params, sizeof *function->args, err);
     return function->symbols && function->solutions && function->args && check_symbols(function, err) &&
-           (function->desc->device ? open_device(function, options ? options->device : NULL, err)
+           rt_stream_check(options, err) &&
+           (function->desc->device ? open_device(function, options, err)
                                    : rt_env_open(&function->env, options, strict, err));
 }
 
@@ -399,7 +402,14 @@ static rt_launcher *launcher_for(tec_function *function)
     return range < function->desc->n_ranges ? &function->on.ranges[range] : &function->on.launcher;
 }
 
-/* Workspace in the device's memory, which only grows. */
+/* For launches that are in the stream. */
+static bool wait_on_device(tec_function *function, tec_error *err)
+{
+    function->on.busy = false;
+    return function->on.launcher.device->kind->wait(&function->on.stream, err);
+}
+
+/* Workspace in the device's memory, which only grows. Launches under way may use the one that goes. */
 static bool reserve_on_device(tec_function *function, tec_error *err)
 {
     const rt_function_desc *chosen = launcher_for(function)->f;
@@ -411,6 +421,8 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
         return false;
     if (bytes <= function->on.workspace_size)
         return true;
+    if (function->on.busy && !wait_on_device(function, err))
+        return false;
     larger = device->kind->allocate(device, bytes, err);
     if (!larger)
         return false;
@@ -441,12 +453,17 @@ static bool set_params(tec_function *function, DLTensor *const *args, tec_error 
     return reserve_on_device(function, err);
 }
 
-/* What was begun must end before the caller may touch its tensors, whatever went wrong. */
-static bool call_on_device(tec_function *function, DLTensor *const *args, tec_error *err)
+/* Puts the launches into the stream. After an error, what was begun ends before the caller may touch its
+ * tensors. */
+static bool begin_on_device(tec_function *function, DLTensor *const *args, tec_error *err)
 {
-    bool ok = set_params(function, args, err) && launch_all(function, err);
-
-    return function->on.launcher.device->kind->wait(&function->on.stream, ok ? err : NULL) && ok;
+    if (!set_params(function, args, err))
+        return false;
+    function->on.busy = true;
+    if (launch_all(function, err))
+        return true;
+    wait_on_device(function, NULL);
+    return false;
 }
 
 /* By marks in the stream: what the host does before and behind the launches does not count. */
@@ -484,9 +501,22 @@ bool rt_function_time(tec_function *function, DLTensor *const *args, int count, 
     return true;
 }
 
-/* Runs the function on count tensors in the order of its parameters, and returns when it has ended. Its own
- * metadata are what arguments are checked against: a function that a range chooses takes the same. */
 bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err)
+{
+    return tec_function_call_async(function, args, count, err) && tec_function_wait(function, err);
+}
+
+bool tec_function_wait(tec_function *function, tec_error *err)
+{
+    if (!function)
+        return rt_fail(err, TEC_INVALID, "expected a function to wait for, found NULL");
+    return !function->on.busy || wait_on_device(function, err);
+}
+
+/* Runs the function on count tensors in the order of its parameters; one of a device may still run
+ * afterwards. Its own metadata are what arguments are checked against: a function that a range chooses
+ * takes the same. */
+bool tec_function_call_async(tec_function *function, DLTensor *const *args, int count, tec_error *err)
 {
     int32_t status;
     unsigned mode;
@@ -497,7 +527,7 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
     if (!check_arguments(function, args, count, err) || !rt_limits_look(&function->limits, err))
         return false;
     if (function->desc->device)
-        return call_on_device(function, args, err);
+        return begin_on_device(function, args, err);
     const rt_module_desc *module = rt_module_describe(function->module);
     int32_t chosen = rt_function_for(module, function->index, function->symbols);
     if (!reserve(function, &module->functions[chosen], err))

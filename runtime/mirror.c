@@ -70,8 +70,8 @@ static void list_constants(rt_mirrors *mirrors, rt_object *const *constant, int3
 }
 
 /* No mirror yet: each is made where a kernel first touches its storage. */
-rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, rt_object *const *constant, int32_t count,
-                           tec_error *err)
+rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, const tec_run_options *options,
+                           rt_object *const *constant, int32_t count, tec_error *err)
 {
     rt_mirrors *made = rt_alloc(sizeof *made, err);
 
@@ -80,7 +80,7 @@ rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, rt_object *const *
     made->heap = heap;
     made->device = device;
     made->constant = rt_alloc_array(count + 1, sizeof *made->constant, err);
-    if (!made->constant || !rt_stream_open(&made->stream, device, err)) {
+    if (!made->constant || !rt_stream_open_for(&made->stream, device, options, err)) {
         rt_free(made->constant);
         rt_free(made);
         return NULL;

@@ -35,9 +35,10 @@ typedef struct {
     int64_t uploads, upload_bytes, downloads, download_bytes;
 } rt_mirror_counts;
 
-/* For values of the heap, whose limit counts mirrors too. `constant` are the module's, and stay. */
-rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, rt_object *const *constant, int32_t count,
-                           tec_error *err);
+/* For values of the heap, whose limit counts mirrors too. `constant` are the module's, and stay. The options
+ * may name a stream of the caller's. */
+rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, const tec_run_options *options,
+                           rt_object *const *constant, int32_t count, tec_error *err);
 void rt_mirrors_free(rt_mirrors *mirrors); /* NULL: nothing */
 rt_stream *rt_mirrors_stream(rt_mirrors *mirrors);
 rt_mirror_counts *rt_mirrors_count(rt_mirrors *mirrors);

@@ -26,9 +26,13 @@
     X(CreateContext, void *,                                                                                 \
       (const intptr_t *, uint32_t, void *const *, void (*)(const char *, const void *, size_t, void *),      \
        void *, int32_t *))                                                                                   \
+    X(RetainContext, int32_t, (void *))                                                                      \
     X(ReleaseContext, int32_t, (void *))                                                                     \
+    X(GetContextInfo, int32_t, (void *, uint32_t, size_t, void *, size_t *))                                 \
     X(CreateCommandQueue, void *, (void *, void *, uint64_t, int32_t *))                                     \
+    X(RetainCommandQueue, int32_t, (void *))                                                                 \
     X(ReleaseCommandQueue, int32_t, (void *))                                                                \
+    X(GetCommandQueueInfo, int32_t, (void *, uint32_t, size_t, void *, size_t *))                            \
     X(CreateBuffer, void *, (void *, uint64_t, size_t, void *, int32_t *))                                   \
     X(ReleaseMemObject, int32_t, (void *))                                                                   \
     X(EnqueueWriteBuffer, int32_t,                                                                           \
@@ -80,10 +84,15 @@ typedef struct {
     X(DEVICE_NAME, 0x102B)                                                                                   \
     X(DEVICE_EXTENSIONS, 0x1030)                                                                             \
     X(DRIVER_VERSION, 0x102D)                                                                                \
+    X(CONTEXT_DEVICES, 0x1081)                                                                               \
+    X(QUEUE_CONTEXT, 0x1090)                                                                                 \
+    X(QUEUE_DEVICE, 0x1091)                                                                                  \
+    X(QUEUE_PROPERTIES, 0x1093)                                                                              \
     X(PROGRAM_BINARY_SIZES, 0x1165)                                                                          \
     X(PROGRAM_BINARIES, 0x1166)                                                                              \
     X(PROGRAM_BUILD_LOG, 0x1183)                                                                             \
     X(PROFILING_COMMAND_END, 0x1283)                                                                         \
+    X(QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1 << 0)                                                           \
     X(QUEUE_PROFILING_ENABLE, 1 << 1)                                                                        \
     X(MEM_READ_WRITE, 1 << 0)                                                                                \
     X(FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, 1 << 7)                                                              \
@@ -94,6 +103,7 @@ typedef struct {
     X(OUT_OF_HOST_MEMORY, -6)                                                                                \
     X(BUILD_PROGRAM_FAILURE, -11)                                                                            \
     X(INVALID_CONTEXT, -34)                                                                                  \
+    X(INVALID_COMMAND_QUEUE, -36)                                                                            \
     X(INVALID_MEM_OBJECT, -38)                                                                               \
     X(INVALID_KERNEL_NAME, -46)                                                                              \
     X(INVALID_ARG_VALUE, -50)                                                                                \

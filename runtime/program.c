@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/device.h"
 #include "runtime/tensor.h"
 #include "runtime/vm.h"
 
@@ -213,7 +214,7 @@ tec_program *tec_program_new(tec_module *module, const char *function, const tec
     atomic_init(&program->cancelled, false);
     if (program->options.run.max_steps || program->options.run.deadline > 0)
         rt_fail(err, TEC_INVALID, "limits of a program are those of tec_program_options");
-    else if (set_up(program, err))
+    else if (rt_stream_check(&program->options.run, err) && set_up(program, err))
         return program;
     tec_program_free(program);
     return NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/executor.h"
+#include "runtime/tensor.h"
 
 /* ---- making ---- */
 
@@ -82,7 +83,7 @@ bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *
 {
     int32_t n = ex->graph->n_sites;
 
-    if (!check_choice(ex, options, err))
+    if (!rt_stream_check(options, err) || !check_choice(ex, options, err))
         return false;
     ex->sites = rt_arena_alloc(&ex->arena, n, sizeof *ex->sites, err);
     for (int32_t i = 0; ex->sites && i < n; i++) {
@@ -90,7 +91,7 @@ bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *
 
         site->constants = rt_arena_alloc(&ex->arena, ex->desc->n_constants, sizeof *site->constants, err);
         site->device = site->constants ? choose_device(ex->graph->sites[i].device, options, err) : NULL;
-        if (!site->device || !rt_stream_open(&site->stream, site->device, err))
+        if (!site->device || !rt_stream_open_for(&site->stream, site->device, options, err))
             return false;
     }
     return ex->sites && place_constants(ex, err);
@@ -169,6 +170,36 @@ bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *e
                site->device->kind->wait(&site->stream, err);
     memcpy(to, v->address, (size_t)v->bytes);
     return true;
+}
+
+/* A stream of the caller's on the device of a tensor; NULL: there is none. */
+static rt_stream *find_borrowed(const tec_executor *ex, DLDevice device)
+{
+    for (int32_t i = 0; i < ex->graph->n_sites; i++) {
+        rt_stream *stream = &ex->sites[i].stream;
+
+        if (stream->borrowed && (int32_t)stream->device->kind->type == (int32_t)device.device_type &&
+            stream->device->index == device.device_id)
+            return stream;
+    }
+    return NULL;
+}
+
+/* Returns when the bytes are there. */
+bool rt_site_take(const tec_executor *ex, const DLTensor *to, const DLTensor *from, const char *what,
+                  tec_error *err)
+{
+    rt_stream *stream = find_borrowed(ex, from->device);
+
+    if (!stream)
+        return tec_tensor_copy(to, from, err);
+    if (!tec_tensor_is_compact(from))
+        return rt_fail(err, TEC_UNSUPPORTED,
+                       "%s: expected compact row-major strides on a device, found others", what);
+    return stream->device->kind->download(stream, rt_tensor_data(to),
+                                          (rt_place){from->data, (int64_t)from->byte_offset},
+                                          tec_tensor_bytes(from), err) &&
+           stream->device->kind->wait(stream, err);
 }
 
 /* Between devices the bytes pass through main memory. The bounce is freed here, so the upload is waited

@@ -33,6 +33,11 @@ void rt_sites_close(struct tec_executor *ex);
 /* At least so many bytes; what was there before is lost. */
 bool rt_site_reserve(rt_site *site, void **memory, int64_t *capacity, int64_t bytes, tec_error *err);
 
+/* Copies a tensor of the caller's into main memory. Where it lies on the device of a stream of the caller's,
+ * the copy goes into that stream, since what fills the tensor may be in it. `what` begins the message. */
+bool rt_site_take(const struct tec_executor *ex, const DLTensor *to, const DLTensor *from, const char *what,
+                  tec_error *err);
+
 /* Copies the bytes of one value of the executor to another one's. */
 bool rt_site_copy(struct tec_executor *ex, int32_t from, int32_t to, tec_error *err);
 /* A value's bytes to main memory, at once. */

@@ -71,8 +71,8 @@ static rt_vm_devices *open_devices(tec_program *program, const char *kind, tec_e
         return NULL;
     made->n = n;
     made->device = chosen ? tec_device_ref(chosen) : tec_device_open(kind, err);
-    made->mirrors = made->device ? rt_mirrors_new(program->heap, made->device, program->constants,
-                                                  program->desc->n_constants, err)
+    made->mirrors = made->device ? rt_mirrors_new(program->heap, made->device, &program->options.run,
+                                                  program->constants, program->desc->n_constants, err)
                                  : NULL;
     if (!made->mirrors) {
         rt_vm_devices_close(made);

@@ -33,6 +33,14 @@ TEC_API int tec_device_count(const char *kind, tec_error *err);
 
 /* "opencl" is "opencl:0". The same device opened twice is one object. */
 TEC_API TEC_GIVE tec_device *tec_device_open(const char *name, tec_error *err);
+/* The same device in a context of the caller's: a cl_context that has the device. So the caller's queues and
+ * buffers are ones that functions of the device can use. Refused where the device is open in another context,
+ * and for other kinds: "cuda" always works in the primary context, "cpu" has none. The device holds a
+ * reference to the context. */
+TEC_API TEC_GIVE tec_device *tec_device_open_in(const char *name, void *context, tec_error *err);
+/* What the driver knows the device's context by: a CUcontext, a cl_context; NULL: "cpu" has none. It lives as
+ * long as the device. */
+TEC_API void *tec_device_context(const tec_device *device);
 TEC_API TEC_GIVE tec_device *tec_device_ref(tec_device *device);
 TEC_API void tec_device_free(TEC_TAKE tec_device *device);
 

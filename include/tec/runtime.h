@@ -125,6 +125,12 @@ typedef struct {
      * device; code that runs is not interrupted. */
     int64_t max_steps; /* iterations of loops around launches; 0: no limit; error: TEC_INVALID */
     double deadline;   /* seconds; 0: none; error: TEC_TIMEOUT */
+    /* A stream of the caller's on `device`, which must be given too: a CUstream of the device's primary
+     * context (tec_device_context), or a cl_command_queue of the device's context that runs its commands in
+     * order. Launches and copies go there, behind what is there already. It must stay until what was made
+     * with it is freed. CUDA's default stream is (void *)1, and that of the thread (void *)2, as in CUDA
+     * and in DLPack. NULL: a stream of tec's own. */
+    void *stream;
 } tec_run_options;
 
 /* ---- modules ---- */
@@ -190,6 +196,13 @@ TEC_API bool tec_function_param_info(const tec_function *function, int index, te
  * in main memory: the call copies nothing. It allocates memory only when the workspace must grow. The
  * results are complete when it returns. */
 TEC_API bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err);
+/* tec_function_call_async checks the arguments and puts the launches into the stream; scalars are read before
+ * it returns, tensors must stay until the launches have run. Calls of one function run one after the other.
+ * tec_function_wait waits for all of them and reports the device's errors; who waits for the stream by other
+ * means need not call it. A function of the host has run when tec_function_call_async returns. */
+TEC_API bool tec_function_call_async(tec_function *function, DLTensor *const *args, int count,
+                                     tec_error *err);
+TEC_API bool tec_function_wait(tec_function *function, tec_error *err);
 /* Ends the call that is under way with TEC_CANCELLED, or else the next one. Later calls are not affected. Any
  * thread may call it. */
 TEC_API void tec_function_cancel(tec_function *function);

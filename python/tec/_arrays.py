@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _library as lib
 
-_CPU = 1  # kDLCPU
+_CPU, _CUDA = 1, 2  # kDLCPU, kDLCUDA
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6, "c": 5}
 _NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 
@@ -88,11 +88,20 @@ def _view_of_numpy(array: "np.ndarray[Any, Any]") -> View:
     return View(tensor, (array, shape, strides))
 
 
-def _view_of_dlpack(array: Any) -> View:
+def _stream_for(array: Any, stream: Optional[int]) -> Dict[str, int]:
+    """What `__dlpack__` is told of the stream that will read the array: on CUDA that of the model, or else the default stream."""
+    device = getattr(array, "__dlpack_device__", None)
+    if device is None or device()[0] != _CUDA:
+        return {}
+    return {"stream": stream or 1}
+
+
+def _view_of_dlpack(array: Any, stream: Optional[int]) -> View:
+    told = _stream_for(array, stream)
     try:
-        capsule = array.__dlpack__(max_version=(1, 0))
+        capsule = array.__dlpack__(max_version=(1, 0), **told)
     except TypeError:
-        capsule = array.__dlpack__()
+        capsule = array.__dlpack__(**told)
     for name, struct in (
         (b"dltensor_versioned", lib.DLManagedTensorVersioned),
         (b"dltensor", lib.DLManagedTensor),
@@ -103,14 +112,17 @@ def _view_of_dlpack(array: Any) -> View:
     raise lib.InvalidInput(f"{type(array).__name__}.__dlpack__ gave no DLPack capsule")
 
 
-def view(array: Any, writable: bool = False) -> View:
-    """The memory of `array` as a DLTensor: of a NumPy array, of an object with __dlpack__, or of what NumPy makes an array of."""
+def view(array: Any, writable: bool = False, stream: Optional[int] = None) -> View:
+    """The memory of `array` as a DLTensor: of a NumPy array, of an object with __dlpack__, or of what NumPy makes an array of.
+
+    stream: the CUDA stream in which an array on a device will be read; its owner makes that stream wait for what fills the array.
+    """
     if isinstance(array, np.ndarray):
         if writable and not array.flags.writeable:
             raise lib.InvalidInput("expected a writable array for an output, found a read-only one")
         return _view_of_numpy(array)
     if hasattr(array, "__dlpack__"):
-        return _view_of_dlpack(array)
+        return _view_of_dlpack(array, stream)
     if writable:
         raise lib.InvalidInput(f"expected an array for an output, found {type(array).__name__}")
     return _view_of_numpy(np.asarray(array))

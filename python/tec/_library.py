@@ -134,6 +134,7 @@ class RunOptions(ctypes.Structure):
         ("rivals", c_void_p),
         ("max_steps", c_int64),
         ("deadline", c_double),
+        ("stream", c_void_p),
     ]
 
 
@@ -203,6 +204,8 @@ _RUNTIME_FUNCTIONS = {
     "tec_version": (c_char_p, []),
     "tec_device_cache": (c_bool, [c_char_p, c_int64, _ERR]),
     "tec_device_cache_counts": (None, [POINTER(c_int64), POINTER(c_int64)]),
+    "tec_device_open": (c_void_p, [c_char_p, _ERR]),
+    "tec_device_free": (None, [c_void_p]),
     "tec_array_new": (c_void_p, [DLDataType, c_int, POINTER(c_int64), _ERR]),
     "tec_array_free": (None, [c_void_p]),
     "tec_array_tensor": (_TENSOR, [c_void_p]),

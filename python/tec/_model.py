@@ -81,6 +81,19 @@ class _Module:
             self.library.tec_module_free(self.handle)
 
 
+class _Device:
+    """A device that stays open as long as what runs on it."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        err = lib.ErrorText()
+        self.library = library
+        self.handle = lib.check(library.tec_device_open(name.encode(), err), err)
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None):
+            self.library.tec_device_free(self.handle)
+
+
 def _open(source: _Source) -> _Module:
     library, err = lib.runtime(), lib.ErrorText()
     if isinstance(source, bytes):
@@ -199,10 +212,14 @@ class Model:
         rivals: Sequence[Rival] = (),
         max_steps: int = 0,
         deadline: float = 0,
+        device: Optional[str] = None,
+        stream: Optional[int] = None,
     ) -> None:
         if threads < 0:
             raise lib.InvalidInput(f"threads: expected 0 (all) or a positive number, found {threads}")
         self._module = module
+        self._device = None if device is None else _Device(module.library, device)
+        self._stream = stream
         self._graph = _encode(graph)
         self.rivals = Rivals(module, rivals, threads)
         self._options = lib.RunOptions(
@@ -212,6 +229,8 @@ class Model:
             rivals=self.rivals.handle,
             max_steps=max_steps,
             deadline=deadline,
+            device=self._device.handle if self._device else None,
+            stream=stream,
         )
         self._lock = threading.Lock()
         self._all: List[_Executor] = []
@@ -291,7 +310,7 @@ class Model:
         """Runs the model on `inputs`, by name. What `outputs` names is written into these arrays, without a copy; the others are
         `tec.Tensor`s. Gives all outputs by name. Inputs are read where they are, unless their strides are not compact.
         """
-        views = [arrays.view(value) for value in self._arguments((), inputs)]
+        views = [arrays.view(value, stream=self._stream) for value in self._arguments((), inputs)]
         given = self._given_outputs(outputs or {})
         with self._executor() as executor:
             made = executor.run(views, given)
@@ -381,6 +400,8 @@ def load(
     rivals: Sequence[Rival] = (),
     max_steps: int = 0,
     deadline: float = 0,
+    device: Optional[str] = None,
+    stream: Optional[int] = None,
 ) -> Model:
     """Opens a module file that `tec compile` or `tec.compile` wrote; `path` may be the file's bytes instead.
 
@@ -388,6 +409,9 @@ def load(
     profile: measure each step, for Model.profile. check_nan: fail at the first step that writes a NaN.
     rivals: functions of libraries in the place of kernels where they are faster; Model.rivals.faster says how often.
     deadline: seconds for one run. max_steps: iterations of loops around launches on a device in one run. 0: no limit.
+    device: which device runs the steps that were compiled for its kind, "cuda:1"; None: the first of the kind.
+    stream: a CUDA stream or OpenCL queue of that device, as a number (`torch.cuda.Stream().cuda_stream`; 1: CUDA's default
+    stream): launches and copies go there. Inputs that lie on a CUDA device are read in it, so their owner waits for nothing.
     """
     return Model(
         _open(path),
@@ -398,6 +422,8 @@ def load(
         rivals=rivals,
         max_steps=max_steps,
         deadline=deadline,
+        device=device,
+        stream=stream,
     )
 
 

@@ -17,6 +17,7 @@ import unittest
 import numpy as np
 
 import tec
+from tec import _arrays
 
 MODULE = os.environ["TEC_TEST_MODULE"]
 MODEL = os.environ["TEC_TEST_MODEL"]
@@ -113,6 +114,34 @@ class Models(unittest.TestCase):
         tec.load(MODULE, deadline=100, max_steps=1)(images(8))
         with self.assertRaisesRegex(tec.InvalidInput, "limits of a run that are not negative"):
             tec.load(MODULE, max_steps=-1)
+
+    def test_names_its_device_and_stream(self):
+        expected = self.model(images(2))["output"]
+        np.testing.assert_array_equal(tec.load(MODULE, device="cpu")(images(2))["output"], expected)
+        for options, words in (
+            ({"device": "cpu:1"}, "there is no device 'cpu:1': this machine has 1 of that kind"),
+            ({"stream": 7}, "expected a device with the stream, found none"),
+            ({"stream": 7, "device": "cpu"}, "cpu:0: has no streams, but the options name one"),
+        ):
+            with self.assertRaisesRegex(tec.InvalidInput, words):
+                tec.load(MODULE, **options)
+
+    def test_tells_the_owner_of_an_array_which_stream_reads_it(self):
+        class Owner:  # says that its array lies on a GPU, and notes what it is told
+            def __init__(self, array, kind):
+                self.array, self.kind, self.told = array, kind, None
+
+            def __dlpack_device__(self):
+                return self.kind, 0
+
+            def __dlpack__(self, **told):
+                self.told = told.get("stream", "nothing")
+                return self.array.__dlpack__()
+
+        for kind, stream, told in ((2, None, 1), (2, 77, 77), (4, None, "nothing"), (1, 77, "nothing")):
+            owner = Owner(self.model.run({"input": images(2)})["output"], kind)
+            _arrays.view(owner, stream=stream)
+            self.assertEqual(owner.told, told)
 
     def test_a_file_that_is_not_there_or_no_module(self):
         with self.assertRaises(tec.InputOutputError):

@@ -6,6 +6,7 @@
 
 #include "runtime/device.h"
 #include "runtime/file.h"
+#include "runtime/opencl.h"
 #include "tests/runtime/kit.h"
 
 static const char program[] =
@@ -559,4 +560,116 @@ Test(device, damaged_code_is_refused)
     }
     cr_assert(kept > 0 && kept < bytes.n);
     rt_bytes_free(&bytes);
+}
+
+/* ---- a queue of the caller's ---- */
+
+/* A context and a queue as another library makes them, on the device that opencl:0 is. */
+typedef struct {
+    const rt_opencl *cl;
+    void *id, *context, *queue;
+} others;
+
+static others open_others(uint64_t properties)
+{
+    tec_error err = {0};
+    others o = {.cl = rt_opencl_driver(&err)};
+    tec_device *d = open_device(&err);
+    int32_t status = 0;
+
+    cr_assert_eq(o.cl->GetContextInfo(tec_device_context(d), RT_CL_CONTEXT_DEVICES, sizeof o.id, &o.id, NULL),
+                 0);
+    tec_device_free(d);
+    o.context = o.cl->CreateContext(NULL, 1, &o.id, NULL, NULL, &status);
+    cr_assert(o.context, "%d", (int)status);
+    o.queue = o.cl->CreateCommandQueue(o.context, o.id, properties, &status);
+    cr_assert(o.queue, "%d", (int)status);
+    return o;
+}
+
+static void close_others(others *o)
+{
+    o->cl->ReleaseCommandQueue(o->queue);
+    o->cl->ReleaseContext(o->context);
+}
+
+static tec_function *open_scale(tec_device *device, void *queue, tec_error *err)
+{
+    description d;
+    tec_module *m;
+    tec_function *f;
+
+    describe(&d);
+    m = open_module(&d, err);
+    f = tec_function_new(m, NULL, &(tec_run_options){.device = device, .stream = queue}, err);
+    tec_module_free(m); /* the function keeps it */
+    return f;
+}
+
+/* Buffers of the caller's, filled and read in the caller's queue, with launches between that nobody waited
+ * for. Twice, with and without growing workspace. */
+Test(device, puts_launches_between_the_callers_work)
+{
+    tec_error err = {0};
+    others o = open_others(0);
+    tec_device *d = tec_device_open_in("opencl", o.context, &err);
+    tec_function *f = open_scale(d, o.queue, &err);
+    const float three = 3;
+    float factor = 2, out[4096];
+
+    cr_assert(d && f, "%s", err.text);
+    cr_assert_eq(tec_device_context(d), o.context);
+    for (int64_t n = 16; n <= BASE_COUNT(out); n *= 256) {
+        size_t bytes = (size_t)n * sizeof *out;
+        int32_t status;
+        void *x = o.cl->CreateBuffer(o.context, RT_CL_MEM_READ_WRITE, bytes, NULL, &status);
+        void *y = o.cl->CreateBuffer(o.context, RT_CL_MEM_READ_WRITE, bytes, NULL, &status);
+        DLTensor tx = {.data = x, .device = {kDLOpenCL, 0}, .ndim = 1, .dtype = F32, .shape = &n}, ty = tx;
+        DLTensor tf = {.data = &factor, .device = {kDLCPU, 0}, .dtype = F32};
+
+        ty.data = y;
+        o.cl->EnqueueFillBuffer(o.queue, x, &three, sizeof three, 0, bytes, 0, NULL, NULL);
+        cr_assert(tec_function_call_async(f, (DLTensor *[]){&tx, &tf, &ty}, 3, &err), "%s", err.text);
+        o.cl->EnqueueReadBuffer(o.queue, y, 1, 0, bytes, out, 0, NULL, NULL);
+        for (int64_t i = 0; i < n; i++)
+            cr_assert_eq(out[i], n > 20 ? 7 : 6, "%f at %d", out[i], (int)i);
+        o.cl->ReleaseMemObject(x);
+        o.cl->ReleaseMemObject(y);
+    }
+    tec_function_free(f);
+    tec_device_free(d);
+    close_others(&o);
+}
+
+Test(device, refuses_queues_that_cannot_order_its_work)
+{
+    tec_error err = {0};
+    others o = open_others(0), loose = open_others(RT_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    tec_device *d = open_device(&err);
+
+    cr_assert_null(open_scale(d, o.queue, &err));
+    ASSERT_SAYS(err, "opencl:0: the caller's queue is of another context than the device's");
+    err = (tec_error){0};
+    cr_assert_null(tec_device_open_in("opencl", o.context, &err));
+    ASSERT_SAYS(err, "opencl:0: is open in another context");
+    tec_device_free(d);
+
+    err = (tec_error){0};
+    d = tec_device_open_in("opencl:0", loose.context, &err);
+    cr_assert(d, "%s", err.text);
+    cr_assert_null(open_scale(d, loose.queue, &err));
+    ASSERT_SAYS(err, "opencl:0: the caller's queue does not run its commands in order");
+    tec_device_free(d);
+
+    err = (tec_error){0};
+    d = tec_device_open("cpu", &err);
+    cr_assert_null(tec_device_context(d));
+    cr_assert_null(open_scale(d, &err, &err));
+    ASSERT_SAYS(err, "cpu:0: has no streams, but the options name one");
+    tec_device_free(d);
+    err = (tec_error){0};
+    cr_assert_null(tec_device_open_in("cpu", &err, &err));
+    ASSERT_SAYS(err, "cpu:0: has no contexts, but the caller gave one");
+    close_others(&o);
+    close_others(&loose);
 }

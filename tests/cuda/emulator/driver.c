@@ -723,6 +723,12 @@ CALL(cuStreamDestroy_v2, void *of)
     self.live--;
     return SUCCESS;
 }
+CALL(cuStreamGetCtx, void *of, void **context)
+{
+    (void)of;
+    *context = &self;
+    return SUCCESS;
+}
 CALL(cuStreamSynchronize, void *of)
 {
     return is_recording(of) ? NOT_WHILE_RECORDING : self.lost ? ILLEGAL_ADDRESS : SUCCESS;

@@ -156,24 +156,83 @@ API(int32_t, clGetDeviceInfo, void *d, uint32_t what, size_t size, void *out, si
         return give(size, out, needed, "stand-in", 9);
     return give(size, out, needed, large, what == 0x1005 ? sizeof large : sizeof large[0]);
 }
+/* Contexts and queues count references. */
+typedef struct {
+    atomic_int references;
+    void *device, *context; /* of a queue */
+    uint64_t properties;
+    atomic_llong work;
+} counted;
+
+static int32_t retain(void *what)
+{
+    int32_t status = status_now();
+
+    if (!status)
+        atomic_fetch_add(&((counted *)what)->references, 1);
+    return status;
+}
+
+static int32_t release(void *what)
+{
+    return atomic_fetch_sub(&((counted *)what)->references, 1) == 1 ? gone(what) : 0;
+}
+
+static void *counted_object(void *device, void *context, uint64_t properties, int32_t *status)
+{
+    counted *made = object(sizeof *made, status);
+
+    if (made) {
+        atomic_init(&made->references, 1);
+        made->device = device;
+        made->context = context;
+        made->properties = properties;
+    }
+    return made;
+}
+
 API(void *, clCreateContext, const intptr_t *p, uint32_t n, void *const *d,
     void (*f)(const char *, const void *, size_t, void *), void *u, int32_t *status)
 {
-    (void)p, (void)n, (void)d, (void)f, (void)u;
-    return object(1, status);
+    (void)p, (void)n, (void)f, (void)u;
+    return counted_object(*d, NULL, 0, status);
+}
+API(int32_t, clRetainContext, void *c)
+{
+    return retain(c);
 }
 API(int32_t, clReleaseContext, void *c)
 {
-    return gone(c);
+    return release(c);
+}
+API(int32_t, clGetContextInfo, void *c, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    (void)what;
+    give(size, out, needed, &((counted *)c)->device, sizeof(void *));
+    return status_now();
 }
 API(void *, clCreateCommandQueue, void *c, void *d, uint64_t p, int32_t *status)
 {
-    (void)c, (void)d, (void)p;
-    return object(1, status);
+    return counted_object(d, c, p, status);
+}
+API(int32_t, clRetainCommandQueue, void *q)
+{
+    return retain(q);
 }
 API(int32_t, clReleaseCommandQueue, void *q)
 {
-    return gone(q);
+    return release(q);
+}
+API(int32_t, clGetCommandQueueInfo, void *q, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    counted *of = q;
+
+    give(size, out, needed,
+         what == 0x1090   ? (void *)&of->context
+         : what == 0x1091 ? (void *)&of->device
+                          : (void *)&of->properties,
+         8);
+    return status_now();
 }
 API(void *, clCreateBuffer, void *c, uint64_t f, size_t size, void *host, int32_t *status)
 {
