@@ -134,8 +134,10 @@ static rt_kernel_desc describe_kernel(tec_context *cx, const rt_function_desc *f
     return (rt_kernel_desc){.name = launch->kernel, .args = sizes, .n_args = launch->n_args};
 }
 
-/* The code of all units for one architecture; false with an error. */
-static bool describe_piece(tec_context *cx, const comp_code *code, const target *machine, rt_code_desc *piece)
+/* The code of all units for one architecture; false with an error. `later` (NULL: not wanted) becomes the
+ * piece for devices that came after it, whose bytes are NULL if there is none. */
+static bool describe_piece(tec_context *cx, const comp_code *code, const target *machine, rt_code_desc *piece,
+                           rt_code_desc *later)
 {
     int n;
     const target_code **codes = comp_codes(cx, code, true, &n);
@@ -148,18 +150,36 @@ static bool describe_piece(tec_context *cx, const comp_code *code, const target 
         codes[k] = own;
     }
     piece->target = target_text(cx, machine);
-    piece->bytes = code->codegen->link(cx, codes, n, &size);
+    target_later l = {0};
+    piece->bytes = later ? code->codegen->link_with_later(cx, codes, n, &size, &l)
+                         : code->codegen->link(cx, codes, n, &size);
     piece->size = size;
+    if (later) {
+        later->target = l.target;
+        later->bytes = l.bytes;
+        later->size = l.size;
+    }
     return piece->bytes != NULL;
 }
 
-/* A piece of device code for each architecture of the target, the one with the most first: a device takes the
- * first that fits. All have the same kernels. */
+/* The place of the last architecture whose code later ones can have, too; -1: there is none, or the generator
+ * has no form of code for later devices. */
+static int most_for_later(const comp_code *code, const target *const *each, int n)
+{
+    for (int i = 0; code->codegen->link_with_later && i < n; i++)
+        if (!each[i]->own_instructions)
+            return i;
+    return -1;
+}
+
+/* A piece of device code for each architecture of the target, the one with the most first, and behind them
+ * one for later devices: a device takes the first that fits. All have the same kernels. */
 bool comp_describe_device(tec_context *cx, comp_code *code)
 {
     const target *own = code->options.target, *const *each = own->n_each ? own->each : &own;
     int n = 0, n_codes, n_pieces = own->n_each ? own->n_each : 1;
-    rt_code_desc *pieces = base_array(cx, rt_code_desc, n_pieces);
+    rt_code_desc *pieces = base_array(cx, rt_code_desc, n_pieces + 1), *last = &pieces[n_pieces];
+    const int later = most_for_later(code, each, n_pieces);
 
     comp_codes(cx, code, true, &n_codes);
     if (n_codes == 0)
@@ -170,15 +190,16 @@ bool comp_describe_device(tec_context *cx, comp_code *code)
     for (int k = 0, at = 0; k < code->n; k++)
         for (int i = 0; i < code->functions[k].n_launches; i++)
             kernels[at++] = describe_kernel(cx, &code->functions[k], &code->functions[k].launches[i]);
-    for (int i = 0; i < n_pieces; i++) {
+    for (int i = 0; i <= n_pieces; i++)
         pieces[i] = (rt_code_desc){.device = code->codegen->device,
                                    .format = (rt_code_format)code->codegen->device_format,
                                    .kernels = kernels,
                                    .n_kernels = n};
-        if (!describe_piece(cx, code, each[i], &pieces[i]))
+    last->format = (rt_code_format)code->codegen->later_format;
+    for (int i = 0; i < n_pieces; i++)
+        if (!describe_piece(cx, code, each[i], &pieces[i], i == later ? last : NULL))
             return false;
-    }
     code->desc.codes = pieces;
-    code->desc.n_codes = n_pieces;
+    code->desc.n_codes = n_pieces + (last->bytes != NULL);
     return true;
 }

@@ -594,10 +594,12 @@ static bool check_piece(const checker *self, const rt_code_desc *code)
     for (const rt_code_desc *before = self->m->codes; before < code; before++)
         if (strcmp(before->target, code->target) == 0 && strcmp(before->device, code->device) == 0)
             return REFUSE(self, "is there twice for '%.80s'", code->target);
-    if (code->format != RT_CODE_OPENCL_C && code->format != RT_CODE_CUBIN)
+    if (code->format < RT_CODE_OPENCL_C || code->format > RT_CODE_PTX)
         return REFUSE(self, "is of unknown format %d", (int)code->format);
     if (code->size == 0 || !code->bytes)
         return REFUSE(self, "%s", "is empty");
+    if (code->format == RT_CODE_PTX && ((const char *)code->bytes)[code->size - 1])
+        return REFUSE(self, "%s", "is PTX without a NUL at its end");
     if (!check_count(self, code->n_kernels, RT_MAX_LAUNCHES, "kernels"))
         return false;
     for (int32_t i = 0; i < code->n_kernels; i++)

@@ -280,16 +280,19 @@ static bool wait_for(rt_stream *stream, tec_error *err)
 
 /* ---- code ---- */
 
-/* Machine code for sm_XY runs on devices of the same X and of Y or more. An example: code for sm_80 runs on
- * 8.0 and 8.6, not on 9.0 and not on 7.5. Code for sm_90a runs on 9.0 alone. */
+/* Machine code for sm_XY runs on devices of the same X and of Y or more, PTX for compute_XY on devices of XY
+ * or more. An example: code for sm_80 runs on 8.0 and 8.6, not on 9.0 and not on 7.5, where PTX for
+ * compute_80 runs on 9.0 and 10.0, too. Code for sm_90a runs on 9.0 alone. A module has its machine code
+ * first. */
 static bool fits(const tec_device *device, const rt_code_desc *code)
 {
-    const char *arch = strstr(code->target, "sm_");
-    long made_for = arch ? strtol(arch + 3, NULL, 10) : 0, own = state_of(device)->capability;
-    bool alone = arch && arch[3 + strspn(arch + 3, "0123456789")] == 'a';
+    const char *name = code->format == RT_CODE_PTX ? "compute_" : "sm_", *arch = strstr(code->target, name);
+    char *end = NULL;
+    long made_for = arch ? strtol(arch + strlen(name), &end, 10) : 0, own = state_of(device)->capability;
 
-    return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own &&
-           (!alone || made_for == own);
+    if (made_for <= 0 || made_for > own || (*end == 'a' && made_for != own))
+        return false;
+    return code->format == RT_CODE_PTX || (code->format == RT_CODE_CUBIN && made_for / 10 == own / 10);
 }
 
 static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)

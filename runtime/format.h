@@ -135,7 +135,8 @@ enum { RT_CUDA_STATIC_SHARED = 48 << 10 };
 
 typedef enum {
     RT_CODE_OPENCL_C = 1, /* the text of a program in OpenCL C */
-    RT_CODE_CUBIN = 2     /* machine code of NVIDIA GPUs, for the architecture that the target names */
+    RT_CODE_CUBIN = 2,    /* machine code of NVIDIA GPUs, for the architecture that the target names */
+    RT_CODE_PTX = 3       /* text that NVIDIA's driver compiles for that architecture and later ones */
 } rt_code_format;
 
 /* A kernel of a piece of device code, and the size of each argument in bytes; 0: a place in memory. */

@@ -60,6 +60,13 @@ typedef struct {
     int n_forms;
 } target_code;
 
+/* Code for devices that came after the target's. */
+typedef struct {
+    const char *target; /* text: "cuda -arch=compute_80" */
+    const void *bytes;  /* NULL: there is none */
+    size_t size;
+} target_later;
+
 typedef struct {
     /* The forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL. */
     const char *const *texts;
@@ -81,6 +88,12 @@ typedef struct {
      * launches (lower/launches.h). Kernels are called SYMBOL_NUMBER. */
     const char *device;
     int device_format; /* of that piece: an rt_code_format of runtime/format.h */
+    /* What `link` gives, and the same code in a form that the driver of a later device compiles when the
+     * module is loaded (*later; NULL: later devices do not run code for this target). NULL: there is no
+     * such form. */
+    const void *(*link_with_later)(tec_context *cx, const target_code *const *codes, int count, size_t *size,
+                                   target_later *later);
+    int later_format;
 } target_codegen;
 
 /* Of a kind that has no generator: all its fields are NULL. */

@@ -20,6 +20,8 @@ const target_device target_devices[] = {
     {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.9"},
     {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, NULL},
     {"cuda", "sm_90a", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 9.0"},
+    {"cuda", "sm_100", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 10.0"},
+    {"cuda", "sm_120", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 12.0"},
     {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false, false, NULL, NULL},
     {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true, true, NULL, "Mali"},
     {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false, true, "x86-64-v3", "Portable Computing Language"},

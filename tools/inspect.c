@@ -115,12 +115,15 @@ static void print_bytecode(const rt_program_desc *program)
 /* "device code for cuda -arch=sm_80: 3 kernels, 9120 bytes of machine code" */
 static void print_codes(const rt_module_desc *module)
 {
+    static const char *const format[] = {[RT_CODE_OPENCL_C] = "OpenCL C",
+                                         [RT_CODE_CUBIN] = "machine code",
+                                         [RT_CODE_PTX] = "PTX, for later devices"};
+
     for (int i = 0; i < module->n_codes; i++) {
         const rt_code_desc *code = &module->codes[i];
 
         printf("device code for %s: %d %s, %" PRIu64 " bytes of %s\n", code->target, (int)code->n_kernels,
-               code->n_kernels == 1 ? "kernel" : "kernels", code->size,
-               code->format == RT_CODE_CUBIN ? "machine code" : "OpenCL C");
+               code->n_kernels == 1 ? "kernel" : "kernels", code->size, format[code->format]);
     }
 }
 

@@ -21,15 +21,14 @@ static const char *with_prelude(tec_context *cx, const target_code *const *codes
 static const char *usage_text(tec_context *cx, const char *text, const target *machine)
 {
     base_text all = {0};
-    const char *usage;
-    size_t size;
+    cuda_code code;
 
     if (machine->n_each == 0)
-        return cuda_compile(cx, text, machine->cpu, &size, &usage) ? usage : NULL;
+        return cuda_compile(cx, text, machine->cpu, &code) ? code.usage : NULL;
     for (int i = 0; i < machine->n_each; i++) {
-        if (!cuda_compile(cx, text, machine->each[i]->cpu, &size, &usage))
+        if (!cuda_compile(cx, text, machine->each[i]->cpu, &code))
             return NULL;
-        base_addf(cx, &all, "%s:\n%s", machine->each[i]->cpu, usage);
+        base_addf(cx, &all, "%s:\n%s", machine->each[i]->cpu, code.usage);
     }
     return base_text_str(cx, &all);
 }
@@ -80,7 +79,29 @@ static const ir_program *prepare(tec_context *cx, const ir_program *program, con
 
 static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
-    return cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, size, NULL);
+    cuda_code code;
+
+    if (!cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, &code))
+        return NULL;
+    *size = code.cubin_size;
+    return code.cubin;
+}
+
+/* Architectures whose name has a letter ("sm_90a") have instructions that no other one has. */
+static const void *join_with_later(tec_context *cx, const target_code *const *codes, int n, size_t *size,
+                                   target_later *later)
+{
+    const target *machine = codes[0]->target;
+    cuda_code code;
+
+    *later = (target_later){0};
+    if (!cuda_compile(cx, with_prelude(cx, codes, n), machine->cpu, &code))
+        return NULL;
+    if (!machine->own_instructions)
+        *later = (target_later){base_format(cx, "cuda -arch=compute_%d", machine->capability), code.ptx,
+                                code.ptx_size};
+    *size = code.cubin_size;
+    return code.cubin;
 }
 
 static const char *const texts[] = {"cuda", "registers", NULL};
@@ -89,4 +110,6 @@ const target_codegen cuda_codegen = {.texts = texts,
                                      .generate = generate,
                                      .link = join,
                                      .device = "cuda",
-                                     .device_format = RT_CODE_CUBIN};
+                                     .device_format = RT_CODE_CUBIN,
+                                     .link_with_later = join_with_later,
+                                     .later_format = RT_CODE_PTX};

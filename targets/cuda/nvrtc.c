@@ -19,7 +19,9 @@
     X(GetProgramLogSize, (void *, size_t *))                                                                 \
     X(GetProgramLog, (void *, char *))                                                                       \
     X(GetCUBINSize, (void *, size_t *))                                                                      \
-    X(GetCUBIN, (void *, char *))
+    X(GetCUBIN, (void *, char *))                                                                            \
+    X(GetPTXSize, (void *, size_t *))                                                                        \
+    X(GetPTX, (void *, char *))
 
 enum { NVRTC_BAD_OPTION = 5 }; /* NVRTC_ERROR_INVALID_OPTION: an architecture that this release lacks */
 
@@ -100,7 +102,7 @@ typedef struct {
     const nvrtc *rtc;
     void *program;
     const char *arch;
-    const char *usage; /* of each kernel, a line */
+    cuda_code made;
 } compilation;
 
 /* The first line of the log that names an error, else all of it. */
@@ -167,22 +169,39 @@ static const char *usage_of(compilation *self)
     return base_text_str(self->cx, &out);
 }
 
-static const void *refuse(compilation *self, int status)
+static bool refuse(compilation *self, int status)
 {
     int major = 0, minor = 0;
 
     self->rtc->Version(&major, &minor);
     if (status == NVRTC_BAD_OPTION)
-        return base_fail(self->cx, TEC_UNSUPPORTED, (base_loc){0}, "NVRTC %d.%d does not compile for '%s'",
-                         major, minor, self->arch);
-    return base_fail(self->cx, TEC_INTERNAL, (base_loc){0},
-                     "NVRTC %d.%d refused the kernels for '%s': %s: %s", major, minor, self->arch,
-                     self->rtc->error_text(status), log_of(self));
+        base_fail(self->cx, TEC_UNSUPPORTED, (base_loc){0}, "NVRTC %d.%d does not compile for '%s'", major,
+                  minor, self->arch);
+    else
+        base_fail(self->cx, TEC_INTERNAL, (base_loc){0}, "NVRTC %d.%d refused the kernels for '%s': %s: %s",
+                  major, minor, self->arch, self->rtc->error_text(status), log_of(self));
+    return false;
+}
+
+typedef int ask_size(void *program, size_t *size);
+typedef int ask_bytes(void *program, char *bytes);
+
+/* One form of what was compiled, in the context's memory. Gives NVRTC's status. */
+static int take(const compilation *self, ask_size *size_of, ask_bytes *bytes_of, const void **bytes,
+                size_t *size)
+{
+    int status = size_of(self->program, size);
+
+    if (status != 0)
+        return status;
+    char *made = base_alloc(self->cx, *size + 1);
+    *bytes = made;
+    return bytes_of(self->program, made);
 }
 
 /* Operations keep the meaning that the program gives them: no product and sum become one operation unless it
  * says so, division and root are rounded correctly, denormals are kept. */
-static const void *compile(compilation *self, size_t *size)
+static bool compile(compilation *self)
 {
     const char *const options[] = {base_format(self->cx, "--gpu-architecture=%s", self->arch),
                                    "--std=c++17",
@@ -193,37 +212,37 @@ static const void *compile(compilation *self, size_t *size)
                                    "-w",
                                    "--ptxas-options=-v"};
     int status = self->rtc->CompileProgram(self->program, BASE_COUNT(options), options);
-    char *bytes;
 
+    if (status == 0)
+        status = take(self, self->rtc->GetCUBINSize, self->rtc->GetCUBIN, &self->made.cubin,
+                      &self->made.cubin_size);
+    if (status == 0)
+        status = take(self, self->rtc->GetPTXSize, self->rtc->GetPTX, &self->made.ptx, &self->made.ptx_size);
     if (status != 0)
         return refuse(self, status);
-    if ((status = self->rtc->GetCUBINSize(self->program, size)) != 0)
-        return refuse(self, status);
-    bytes = base_alloc(self->cx, *size);
-    status = self->rtc->GetCUBIN(self->program, bytes);
-    self->usage = status ? "" : usage_of(self);
-    return status ? refuse(self, status) : bytes;
+    self->made.usage = usage_of(self);
+    return true;
 }
 
 /* Gives the device code for architecture `arch` ("sm_80") in the context's memory. NVRTC is loaded by the
  * first call; if the machine has none, each call fails with the same message. */
-const void *cuda_compile(tec_context *cx, const char *text, const char *arch, size_t *size,
-                         const char **usage)
+bool cuda_compile(tec_context *cx, const char *text, const char *arch, cuda_code *out)
 {
     nvrtc functions;
     compilation c = {.cx = cx, .rtc = &functions, .arch = arch};
-    const void *bytes;
     int status;
+    bool ok;
 
     if (!find_nvrtc(cx, &functions))
-        return NULL;
+        return false;
     status = c.rtc->CreateProgram(&c.program, text, "tec.cu", 0, NULL, NULL);
-    if (status != 0)
-        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "NVRTC cannot take the kernels: %s",
-                         c.rtc->error_text(status));
-    bytes = compile(&c, size);
-    if (usage)
-        *usage = c.usage;
+    if (status != 0) {
+        base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "NVRTC cannot take the kernels: %s",
+                  c.rtc->error_text(status));
+        return false;
+    }
+    ok = compile(&c);
     c.rtc->DestroyProgram(&c.program);
-    return bytes;
+    *out = c.made;
+    return ok;
 }

@@ -41,8 +41,26 @@ says 'step 1: relu \[3, 4, 5\] \(y\) by relu on cuda'
 says 'step 2: copy \(y\) by copy from cuda to the host'
 if emulated run "$dir/device.tec" --device cuda:7 >"$dir/out" 2>&1; then fail "ran on a device that is not there"; fi
 says "there is no device 'cuda:7'"
-TEC_EMULATED_CAPABILITY=90 emulated run "$dir/device.tec" >"$dir/out" 2>&1 && fail "code for sm_80 ran on 9.0"
-says "made for 'cuda -arch=sm_80'"
+TEC_EMULATED_CAPABILITY=75 emulated run "$dir/device.tec" >"$dir/out" 2>&1 && fail "code for sm_80 ran on 7.5"
+says "made for 'cuda -arch=sm_80' and 'cuda -arch=compute_80', which this device is not: .*compute capability 7.5"
+
+# A device that came later than the module: the driver compiles the PTX. sm_90a has instructions that no later device has,
+# so its module has none.
+for capability in 80 90 100 120; do
+    TEC_EMULATED_CAPABILITY=$capability emulated run "$dir/device.tec" --out "$dir/a" --repeat 1 >"$dir/out" || fail "later on $capability"
+    cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "a device of capability $capability gives other results"
+done
+"$TEC" inspect "$dir/device.tec" >"$dir/out"
+says '^device code for cuda -arch=compute_80: 1 kernel, [0-9]+ bytes of PTX, for later devices$'
+emulated compile "$model" --target "cuda -arch=sm_90a" --quiet -o "$dir/own.tec"
+TEC_EMULATED_CAPABILITY=90 emulated run "$dir/own.tec" --repeat 1 >"$dir/out" || fail "sm_90a"
+TEC_EMULATED_CAPABILITY=100 emulated run "$dir/own.tec" >"$dir/out" 2>&1 && fail "code for sm_90a ran on 10.0"
+says "made for 'cuda -arch=sm_90a', which this device is not: .*compute capability 10.0"
+for arch in sm_100 sm_120; do
+    emulated compile "$model" --target "cuda -arch=$arch" --quiet -o "$dir/new.tec"
+    TEC_EMULATED_CAPABILITY=${arch#sm_} emulated run "$dir/new.tec" --out "$dir/a" --repeat 1 >"$dir/out" || fail "$arch"
+    cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "$arch gives other results"
+done
 
 # Launches that follow each other are recorded in the second run and repeated as a whole from then on; a profile runs
 # step by step. A fault in a repeated list is told as any other.
@@ -66,13 +84,14 @@ for capability in 80 86 90; do
     cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "the device of capability $capability gives other results"
 done
 TEC_EMULATED_CAPABILITY=75 emulated run "$dir/fat.tec" >"$dir/out" 2>&1 && fail "code for sm_80 and sm_90a ran on 7.5"
-says "made for 'cuda -arch=sm_90a' and 'cuda -arch=sm_80', which this device is not: emulated on the CPU, .*capability 7.5"
+says "made for 'cuda -arch=sm_90a', 'cuda -arch=sm_80' and 'cuda -arch=compute_80', which this device is not: emulated on"
 "$TEC" inspect "$dir/fat.tec" >"$dir/out"
 says '^target cuda -arch=sm_80,sm_90a$'
 sed -nE '/^device code/s/[0-9]+ bytes/SIZE bytes/p' "$dir/out" >"$dir/pieces"
 cmp "$dir/pieces" - <<'END' || fail "other pieces"
 device code for cuda -arch=sm_90a: 1 kernel, SIZE bytes of machine code
 device code for cuda -arch=sm_80: 1 kernel, SIZE bytes of machine code
+device code for cuda -arch=compute_80: 1 kernel, SIZE bytes of PTX, for later devices
 END
 emulated check --target "cuda -arch=sm_75,sm_80" "$data"/node/test_{softmax_axis_1,gemm_all_attributes} >"$dir/out" || fail "check for two"
 says '^2 passed, 0 failed'

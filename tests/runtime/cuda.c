@@ -199,6 +199,66 @@ Test(cuda, whatever_call_fails_says_so_and_leaves_nothing)
         }
 }
 
+/* ---- code for this device, and for later ones ---- */
+
+/* Machine code for sm_80 and for sm_90a, and PTX: what each device loads, NULL: it is refused. */
+Test(cuda, takes_machine_code_before_ptx_and_ptx_on_later_devices)
+{
+    static const struct {
+        int capability;
+        const char *loads;
+    } devices[] = {{75, NULL},   {80, "8.0"},  {86, "8.0"},  {89, "8.0"},
+                   {90, "9.0a"}, {100, "PTX"}, {120, "PTX"}, {121, "PTX"}};
+    const rt_code_desc codes[] = {{.target = "cuda -arch=sm_90a", .format = RT_CODE_CUBIN, .bytes = "9.0a"},
+                                  {.target = "cuda -arch=sm_80", .format = RT_CODE_CUBIN, .bytes = "8.0"},
+                                  {.target = "cuda -arch=compute_80", .format = RT_CODE_PTX, .bytes = "PTX"}};
+    rt_code_desc filled[BASE_COUNT(codes)];
+
+    for (int i = 0; i < BASE_COUNT(codes); i++) {
+        filled[i] = code;
+        filled[i].target = codes[i].target;
+        filled[i].format = codes[i].format;
+        filled[i].bytes = codes[i].bytes;
+        filled[i].size = strlen(codes[i].bytes) + 1;
+    }
+    const rt_module_desc m = {
+        .target = "cuda", .functions = &function, .n_functions = 1, .codes = filled, .n_codes = 3};
+    for (int i = 0; i < BASE_COUNT(devices); i++) {
+        tec_error err = {0};
+        tec_module *opened = rt_module_from_memory(&m, NULL, 0, &err);
+        tec_function *f;
+
+        driver->capability(devices[i].capability);
+        f = tec_function_new(opened, NULL, NULL, &err);
+        cr_assert((f != NULL) == (devices[i].loads != NULL), "%d: %s", devices[i].capability, err.text);
+        if (f)
+            cr_assert_str_eq(driver->loaded(), devices[i].loads, "%d", devices[i].capability);
+        else
+            cr_assert_str_eq(
+                err.text, "cuda:0: the kernel 'k' was made for 'cuda -arch=sm_90a', 'cuda -arch=sm_80' and "
+                          "'cuda -arch=compute_80', which this device is not: stand-in, CUDA 12.0, compute "
+                          "capability 7.5");
+        tec_function_free(f);
+        tec_module_free(opened);
+    }
+    cr_assert_eq(live(), 0);
+}
+
+/* The driver reads PTX up to a NUL. */
+Test(cuda, refuses_ptx_without_an_end)
+{
+    rt_code_desc ptx = code;
+    const rt_module_desc m = {
+        .target = "cuda", .functions = &function, .n_functions = 1, .codes = &ptx, .n_codes = 1};
+    tec_error err = {0};
+
+    ptx.format = RT_CODE_PTX;
+    ptx.bytes = ".version";
+    ptx.size = 8;
+    cr_assert_null(rt_module_from_memory(&m, NULL, 0, &err));
+    cr_assert(strstr(err.text, "is PTX without a NUL at its end"), "%s", err.text);
+}
+
 /* ---- a stream of the caller's ---- */
 
 /* Streams as other libraries of the process make them. */

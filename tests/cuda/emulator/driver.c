@@ -30,6 +30,7 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     INVALID_IMAGE = 200,
+    INVALID_PTX = 218,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719,
@@ -355,8 +356,51 @@ static void *symbol(void *library, const char *name, void *into)
     return found;
 }
 
+/* Of compute capability 8.0, or the one that TEC_EMULATED_CAPABILITY says ("90"). */
+static int capability(void)
+{
+    const char *said = getenv("TEC_EMULATED_CAPABILITY");
+
+    return said ? atoi(said) : 80;
+}
+
+/* The image that a text of nvrtc.c holds for this device or one before it; NULL: it is none. */
+static char *image_of_ptx(const char *text)
+{
+    const char *digits;
+    char *image;
+    int arch, end = 0;
+    unsigned byte;
+
+    if (sscanf(text, ".version 8.0 .target sm_%d%n", &arch, &end) != 1 || text[end] != '\n' ||
+        arch > capability())
+        return NULL;
+    digits = text + end + 1;
+    image = calloc(1, strlen(digits) / 2 + sizeof(Elf64_Ehdr));
+    for (int i = 0; image && sscanf(digits + 2 * i, "%2x", &byte) == 1; i++)
+        image[i] = (char)byte;
+    return image;
+}
+
+static int load_image(void **out, const void *image);
+
 int cuModuleLoadData(void **out, const void *image);
 int cuModuleLoadData(void **out, const void *image)
+{
+    char *compiled;
+    int status;
+
+    if (memcmp(image, ".ver", 4) != 0)
+        return load_image(out, image);
+    compiled = image_of_ptx(image);
+    if (!compiled)
+        return INVALID_PTX;
+    status = load_image(out, compiled);
+    free(compiled);
+    return status;
+}
+
+static int load_image(void **out, const void *image)
 {
     size_t size = size_of_image(image);
     module *m = calloc(1, sizeof *m);
@@ -580,6 +624,7 @@ CALL(cuGetErrorName, int status, const char **name)
             : status == INVALID_VALUE       ? "CUDA_ERROR_INVALID_VALUE"
             : status == OUT_OF_MEMORY       ? "CUDA_ERROR_OUT_OF_MEMORY"
             : status == INVALID_IMAGE       ? "CUDA_ERROR_INVALID_IMAGE"
+            : status == INVALID_PTX         ? "CUDA_ERROR_INVALID_PTX"
             : status == NOT_FOUND           ? "CUDA_ERROR_NOT_FOUND"
             : status == ILLEGAL_ADDRESS     ? "CUDA_ERROR_ILLEGAL_ADDRESS"
             : status == LAUNCH_FAILED       ? "CUDA_ERROR_LAUNCH_FAILED"
@@ -609,12 +654,8 @@ CALL(cuDeviceTotalMem_v2, size_t *bytes, int device)
     *bytes = (size_t)1 << 32;
     return SUCCESS;
 }
-/* Of compute capability 8.0, or the one that TEC_EMULATED_CAPABILITY says ("90"). */
 CALL(cuDeviceGetAttribute, int *value, int what, int device)
 {
-    const char *said = getenv("TEC_EMULATED_CAPABILITY");
-    int capability = said ? atoi(said) : 80;
-
     (void)device;
     *value = what == 1 || what == 2 || what == 3 ? MOST_THREADS
              : what == 4                         ? 64
@@ -622,8 +663,8 @@ CALL(cuDeviceGetAttribute, int *value, int what, int device)
              : what == 97                        ? MOST_SHARED
              : what == 13                        ? 1000000
              : what == 16                        ? 1
-             : what == 75                        ? capability / 10
-             : what == 76                        ? capability % 10
+             : what == 75                        ? capability() / 10
+             : what == 76                        ? capability() % 10
                                                  : 0;
     return SUCCESS;
 }

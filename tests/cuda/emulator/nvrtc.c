@@ -12,6 +12,7 @@
 typedef struct {
     char *text, *log, *code;
     size_t code_size;
+    char arch[20]; /* "sm_80" */
 } program;
 
 enum { SUCCESS = 0, OUT_OF_MEMORY = 1, COMPILATION = 6 };
@@ -39,6 +40,8 @@ int nvrtcGetProgramLogSize(void *of, size_t *size);
 int nvrtcGetProgramLog(void *of, char *log);
 int nvrtcGetCUBINSize(void *of, size_t *size);
 int nvrtcGetCUBIN(void *of, char *code);
+int nvrtcGetPTXSize(void *of, size_t *size);
+int nvrtcGetPTX(void *of, char *text);
 
 const char *nvrtcGetErrorString(int status)
 {
@@ -122,7 +125,8 @@ int nvrtcCompileProgram(void *of, int n, const char *const *options)
     size_t size;
     int status;
 
-    (void)n, (void)options;
+    for (int i = 0; i < n; i++)
+        sscanf(options[i], "--gpu-architecture=%19s", p->arch);
     if (!mkdtemp(folder))
         return OUT_OF_MEMORY;
     snprintf(source, sizeof source, "%s/k.cc", folder);
@@ -171,5 +175,26 @@ int nvrtcGetCUBIN(void *of, char *code)
     const program *p = of;
 
     memcpy(code, p->code, p->code_size);
+    return SUCCESS;
+}
+
+/* PTX of the emulation: what PTX begins with, and the code in hexadecimal digits. */
+static const char ptx_head[] = ".version 8.0\n.target %s\n";
+
+int nvrtcGetPTXSize(void *of, size_t *size)
+{
+    const program *p = of;
+
+    *size = (size_t)snprintf(NULL, 0, ptx_head, p->arch) + 2 * p->code_size + 1;
+    return SUCCESS;
+}
+
+int nvrtcGetPTX(void *of, char *text)
+{
+    const program *p = of;
+
+    text += sprintf(text, ptx_head, p->arch);
+    for (size_t i = 0; i < p->code_size; i++)
+        text += sprintf(text, "%02x", (unsigned)(unsigned char)p->code[i]);
     return SUCCESS;
 }
