@@ -49,7 +49,7 @@ grep -q '^extern "C" __global__ __launch_bounds__(32)$' "$dir/out" || fail "no k
 "$TEC" inspect "$dir/map.tec" >"$dir/out"
 grep -qF 'target cuda -arch=sm_80' "$dir/out" || fail "the module does not say what it is for"
 refused "there is no device 'cuda:7'" --target "$target" --dim n=4 --check --device cuda:7
-refused "was made for 'cuda -arch=sm_90', which this device is not" --target 'cuda -arch=sm_90' --dim n=4 --check
+refused "was made for 'cuda -arch=sm_90' and 'cuda -arch=compute_90', which this device is not" --target 'cuda -arch=sm_90' --dim n=4 --check
 TEC_CUDA=$dir refused "looked for 'libnvrtc.so.12' in $dir" --target "$target" -o "$dir/none.tec"
 LD_LIBRARY_PATH='' refused "no driver: looked for 'libcuda.so.1'" --target "$target" --dim n=4 --check
 # Random kernels under random schedules.
