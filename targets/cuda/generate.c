@@ -71,10 +71,15 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     return code;
 }
 
+/* The driver takes so many blocks along y and z. */
+enum { MOST_BLOCKS_Y_Z = 65535 };
+
 static const ir_program *prepare(tec_context *cx, const ir_program *program, const target *machine)
 {
+    const ir_program *folded = source_fold(cx, program, MOST_BLOCKS_Y_Z);
+
     (void)machine;
-    return source_narrow(cx, program);
+    return folded ? source_narrow(cx, folded) : NULL;
 }
 
 static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)

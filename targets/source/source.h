@@ -95,6 +95,10 @@ void source_close(source_printer *printer);
  * known. */
 void source_set_axis(source_printer *printer, ir_how how, int64_t size);
 
+/* The program with launches that have at most so many blocks along y and z: what may have more becomes a
+ * launch along x (fold.c). NULL with an error. */
+const ir_program *source_fold(tec_context *cx, const ir_program *program, int64_t most);
+
 /* The program with launches whose indices are computed in 32 bits, each beside one for greater sizes where
  * sizes decide (narrow.c). NULL with an error. */
 const ir_program *source_narrow(tec_context *cx, const ir_program *program);
