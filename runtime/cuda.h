@@ -41,6 +41,7 @@
     X(StreamDestroy, "cuStreamDestroy_v2", (void *))                                                         \
     X(StreamGetCtx, "cuStreamGetCtx", (void *, void **))                                                     \
     X(StreamSynchronize, "cuStreamSynchronize", (void *))                                                    \
+    X(StreamQuery, "cuStreamQuery", (void *))                                                                \
     X(ModuleLoadData, "cuModuleLoadData", (void **, const void *))                                           \
     X(ModuleUnload, "cuModuleUnload", (void *))                                                              \
     X(ModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))                             \
@@ -84,6 +85,7 @@ enum { /* CUresult */
        RT_CUDA_SUCCESS = 0,
        RT_CUDA_OUT_OF_MEMORY = 2,
        RT_CUDA_NO_DEVICE = 100,
+       RT_CUDA_NOT_READY = 600,
        RT_CUDA_ILLEGAL_ADDRESS = 700,
        RT_CUDA_LAUNCH_FAILED = 719
 };

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/alloc.h"
 
@@ -256,6 +257,26 @@ void rt_stream_close(rt_stream *stream)
     stream->device->kind->close_queue(stream);
     tec_device_free(stream->device);
     *stream = (rt_stream){0};
+}
+
+bool rt_stream_wait(rt_stream *stream, double until, tec_error *err)
+{
+    const rt_device_kind *kind = stream->device->kind;
+
+    return until > 0 ? kind->wait_until(stream, until, err) : kind->wait(stream, err);
+}
+
+/* Naps are between a microsecond and a millisecond, and about a tenth of the time that the work has taken. */
+bool rt_stream_nap(const rt_stream *stream, double until, int *naps, tec_error *err)
+{
+    long nanoseconds = *naps < 100 ? 1000L + 100L * *naps * *naps : 1000000L;
+
+    if (tec_clock() > until)
+        return rt_fail(err, TEC_TIMEOUT, "%s: its work is not done at the time limit of the run",
+                       stream->device->info.name);
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+    ++*naps;
+    return true;
 }
 
 /* ---- tensors ---- */

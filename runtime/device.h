@@ -100,6 +100,8 @@ struct rt_device_kind {
     bool (*copy)(rt_stream *stream, rt_place to, rt_place from, int64_t bytes, tec_error *err);
     bool (*clear)(rt_stream *stream, rt_place to, int64_t bytes, tec_error *err);
     bool (*wait)(rt_stream *stream, tec_error *err);
+    /* The same, but not beyond a time of tec_clock: TEC_TIMEOUT then, and the work goes on. */
+    bool (*wait_until)(rt_stream *stream, double until, tec_error *err);
 
     /* Device code; NULL in a row whose code runs in this process. A program serves any number of threads, a
      * kernel one. */
@@ -128,8 +130,8 @@ struct rt_device_kind {
 #define RT_DEVICE_FUNCTIONS                                                                                  \
     .count = count, .allocate = allocate, .release = release, .open_queue = open_queue,                      \
     .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,        \
-    .wait = wait_for, .fits = fits, .load = load, .unload = unload, .find = find, .drop = drop,              \
-    .launch = launch, .mark = mark, .between = between, .drop_mark = drop_mark
+    .wait = wait_for, .wait_until = wait_until, .fits = fits, .load = load, .unload = unload, .find = find,  \
+    .drop = drop, .launch = launch, .mark = mark, .between = between, .drop_mark = drop_mark
 
 #define RT_DEVICE(name) extern const rt_device_kind rt_device_##name;
 #include "runtime/devices.def"
@@ -145,6 +147,11 @@ bool rt_stream_open_for(rt_stream *stream, tec_device *device, const tec_run_opt
 /* Options that name a stream must name a device that has streams. NULL is allowed. */
 bool rt_stream_check(const tec_run_options *options, tec_error *err);
 void rt_stream_close(rt_stream *stream); /* of one that was never opened: nothing */
+/* until 0: as long as the work takes. */
+bool rt_stream_wait(rt_stream *stream, double until, tec_error *err);
+/* For wait_until: whether to ask the driver again, after a nap. False with an error where the time is over.
+ * *naps counts, and is 0 at first: the first naps are short. */
+bool rt_stream_nap(const rt_stream *stream, double until, int *naps, tec_error *err);
 
 /* Whether a tensor's bytes are the host's to read. */
 static inline bool rt_on_host(const DLTensor *tensor)

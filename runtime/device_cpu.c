@@ -55,6 +55,12 @@ static bool do_nothing(rt_stream *stream, tec_error *err)
     return true;
 }
 
+static bool wait_until(rt_stream *stream, double until, tec_error *err)
+{
+    (void)until;
+    return do_nothing(stream, err);
+}
+
 static void close_queue(rt_stream *stream)
 {
     (void)stream;
@@ -128,6 +134,7 @@ const rt_device_kind rt_device_cpu = {
     .copy = copy,
     .clear = clear,
     .wait = do_nothing,
+    .wait_until = wait_until,
     .mark = mark,
     .between = between,
     .drop_mark = drop_mark,

@@ -278,6 +278,19 @@ static bool wait_for(rt_stream *stream, tec_error *err)
     return done(stream->device, "finish its work", status, err);
 }
 
+static bool wait_until(rt_stream *stream, double until, tec_error *err)
+{
+    int status, naps = 0;
+
+    for (;;) {
+        WITH_CONTEXT(stream->device, status, StreamQuery(stream->queue));
+        if (status != RT_CUDA_NOT_READY)
+            return done(stream->device, "finish its work", status, err);
+        if (!rt_stream_nap(stream, until, &naps, err))
+            return false;
+    }
+}
+
 /* ---- code ---- */
 
 /* Machine code for sm_XY runs on devices of the same X and of Y or more, PTX for compute_XY on devices of XY

@@ -349,6 +349,28 @@ static bool wait_for(rt_stream *stream, tec_error *err)
     return done(stream->device, "finish its work", cl_of(stream->device)->Finish(stream->queue), err);
 }
 
+/* The state of a marker's event: what stands before it in the queue is done when it is 0, and failed where it
+ * is negative. */
+static bool wait_until(rt_stream *stream, double until, tec_error *err)
+{
+    const rt_opencl *cl = cl_of(stream->device);
+    void *event = NULL;
+    int32_t status = cl->EnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event), state_now = 1;
+    int naps = 0;
+    bool ok = true;
+
+    if (status == RT_CL_SUCCESS)
+        status = cl->Flush(stream->queue);
+    while (status == RT_CL_SUCCESS && state_now > 0 && ok) {
+        status =
+            cl->GetEventInfo(event, RT_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state_now, &state_now, NULL);
+        ok = status != RT_CL_SUCCESS || state_now <= 0 || rt_stream_nap(stream, until, &naps, err);
+    }
+    if (event)
+        cl->ReleaseEvent(event);
+    return ok && done(stream->device, "finish its work", status == RT_CL_SUCCESS ? state_now : status, err);
+}
+
 /* ---- code ---- */
 
 /* Source text fits every device. */

@@ -195,7 +195,7 @@ void tec_executor_free(tec_executor *ex)
     if (!ex)
         return;
     if (ex->running)
-        rt_sites_wait(ex, NULL); /* nobody is left to hear of an error */
+        rt_sites_wait(ex, 0, NULL); /* nobody is left to hear of an error */
     rt_captures_close(ex);
     for (int32_t i = 0; ex->steps && i < ex->graph->n_steps; i++)
         close_launches(&ex->steps[i]);
@@ -561,18 +561,30 @@ bool tec_executor_run_async(tec_executor *ex, tec_error *err)
         ex->running = ex->graph->n_sites > 0;
         return true;
     }
-    rt_sites_wait(ex, NULL); /* the first error is the one to tell */
+    /* The first error is the one to tell. Work that does not end keeps the executor running. */
+    tec_error late = {0};
+    rt_sites_wait(ex, rt_limits_late(&ex->limits), &late);
+    ex->running = late.status == TEC_TIMEOUT;
     return false;
 }
 
+/* A wait that begins after the deadline waits as long again. */
 bool tec_executor_wait(tec_executor *ex, tec_error *err)
 {
+    tec_error own = {0};
+    double until;
+
     if (!ex)
         return rt_fail(err, TEC_INVALID, "expected an executor, found NULL");
     if (!ex->running)
         return true;
-    ex->running = false;
-    return rt_sites_wait(ex, err);
+    until = ex->limits.until > tec_clock() ? ex->limits.until : rt_limits_late(&ex->limits);
+    if (rt_sites_wait(ex, until, &own)) {
+        ex->running = false;
+        return true;
+    }
+    ex->running = own.status == TEC_TIMEOUT;
+    return rt_fail(err, own.status, "%s", own.text);
 }
 
 bool tec_executor_run(tec_executor *ex, tec_error *err)

@@ -402,11 +402,18 @@ static rt_launcher *launcher_for(tec_function *function)
     return range < function->desc->n_ranges ? &function->on.ranges[range] : &function->on.launcher;
 }
 
-/* For launches that are in the stream. */
+/* For launches that are in the stream, not beyond the deadline; one that has passed begins anew. */
 static bool wait_on_device(tec_function *function, tec_error *err)
 {
-    function->on.busy = false;
-    return function->on.launcher.device->kind->wait(&function->on.stream, err);
+    const rt_limits *l = &function->limits;
+    tec_error own = {0};
+
+    if (rt_stream_wait(&function->on.stream, l->until > tec_clock() ? l->until : rt_limits_late(l), &own)) {
+        function->on.busy = false;
+        return true;
+    }
+    function->on.busy = own.status == TEC_TIMEOUT;
+    return rt_fail(err, own.status, "%s", own.text);
 }
 
 /* Workspace in the device's memory, which only grows. Launches under way may use the one that goes. */

@@ -25,6 +25,11 @@ typedef struct {
 /* options NULL: no limits. False: they are negative. */
 bool rt_limits_open(rt_limits *limits, const tec_run_options *options, tec_error *err);
 void rt_limits_begin(rt_limits *limits);
+/* Until when a device may work on a run that ends now: as long again as the whole run. 0: any time. */
+static inline double rt_limits_late(const rt_limits *limits)
+{
+    return limits->deadline > 0 ? tec_clock() + limits->deadline : 0;
+}
 /* False with the reason where the run must end. A cancel is taken once: the next run begins without it. */
 bool rt_limits_look(rt_limits *limits, tec_error *err);
 /* The same after one more step, as an rt_launch_watch asks. */

@@ -59,7 +59,9 @@
       (void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, void *const *,    \
        void **))                                                                                             \
     X(GetEventProfilingInfo, int32_t, (void *, uint32_t, size_t, void *, size_t *))                          \
+    X(GetEventInfo, int32_t, (void *, uint32_t, size_t, void *, size_t *))                                   \
     X(ReleaseEvent, int32_t, (void *))                                                                       \
+    X(Flush, int32_t, (void *))                                                                              \
     X(Finish, int32_t, (void *))
 
 typedef struct {
@@ -91,6 +93,7 @@ typedef struct {
     X(PROGRAM_BINARY_SIZES, 0x1165)                                                                          \
     X(PROGRAM_BINARIES, 0x1166)                                                                              \
     X(PROGRAM_BUILD_LOG, 0x1183)                                                                             \
+    X(EVENT_COMMAND_EXECUTION_STATUS, 0x11D3)                                                                \
     X(PROFILING_COMMAND_END, 0x1283)                                                                         \
     X(QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1 << 0)                                                           \
     X(QUEUE_PROFILING_ENABLE, 1 << 1)                                                                        \

@@ -130,21 +130,23 @@ bool rt_sites_settle(tec_executor *ex, tec_error *err)
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
         rt_site *site = &ex->sites[i];
 
-        ok = (!site->busy || site->device->kind->wait(&site->stream, ok ? err : NULL)) && ok;
-        site->busy = false;
+        if (site->busy && !rt_stream_wait(&site->stream, ex->limits.until, ok ? err : NULL))
+            ok = false;
+        else
+            site->busy = false;
     }
     return ok;
 }
 
 /* Every stream, also one without copies. All are waited for even after an error, as each may still write. */
-bool rt_sites_wait(tec_executor *ex, tec_error *err)
+bool rt_sites_wait(tec_executor *ex, double until, tec_error *err)
 {
     bool ok = true;
 
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
         rt_site *site = &ex->sites[i];
 
-        ok = site->device->kind->wait(&site->stream, ok ? err : NULL) && ok;
+        ok = rt_stream_wait(&site->stream, until, ok ? err : NULL) && ok;
         site->busy = false;
     }
     return ok;

@@ -43,9 +43,9 @@ bool rt_site_copy(struct tec_executor *ex, int32_t from, int32_t to, tec_error *
 /* A value's bytes to main memory, at once. */
 bool rt_site_fetch(const struct tec_executor *ex, int32_t value, void *to, tec_error *err);
 
-/* Waits until no copy from or to main memory is under way. */
+/* Waits until no copy from or to main memory is under way, or until the run's time is over. */
 bool rt_sites_settle(struct tec_executor *ex, tec_error *err);
-/* Waits for all that was put into the streams. */
-bool rt_sites_wait(struct tec_executor *ex, tec_error *err);
+/* Waits for all that was put into the streams; not beyond a time of tec_clock: TEC_TIMEOUT, 0: any time. */
+bool rt_sites_wait(struct tec_executor *ex, double until, tec_error *err);
 
 #endif

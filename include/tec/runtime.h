@@ -122,7 +122,9 @@ typedef struct {
     const tec_rivals *rivals; /* borrowed: they stay as long as what was made with them; NULL: none */
     /* Of one call of a function or run of an executor; programs have limits of their own (tec/program.h).
      * Both are looked at between steps of a graph, and before each iteration of a loop around launches on a
-     * device; code that runs is not interrupted. */
+     * device; code that runs is not interrupted. Who waits for a device waits until the deadline: a kernel
+     * that does not end leaves the run under way, which tec_executor_wait and tec_function_wait go on
+     * waiting for. Freeing waits until it ends, since it uses memory. */
     int64_t max_steps; /* iterations of loops around launches; 0: no limit; error: TEC_INVALID */
     double deadline;   /* seconds; 0: none; error: TEC_TIMEOUT */
     /* A stream of the caller's on `device`, which must be given too: a CUstream of the device's primary

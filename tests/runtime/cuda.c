@@ -417,3 +417,141 @@ Test(cuda, refuses_streams_that_cannot_order_its_work)
     cr_assert_null(tec_device_open_in("cuda", &err, &err));
     cr_assert_str_eq(err.text, "cuda:0: works in the primary context alone, but the caller gave one");
 }
+
+/* ---- a device that does not answer, has no memory, or is gone ---- */
+
+Test(cuda, a_kernel_that_hangs_ends_the_run_at_its_deadline)
+{
+    tec_error err = {0};
+    setting s = open_setting();
+    tec_executor *ex = open_executor(s.module, &(tec_run_options){.deadline = 0.05}, &err);
+
+    cr_assert(ex, "%s", err.text);
+    cr_assert(tec_executor_run(ex, &err), "%s", err.text);
+    driver->hang(1);
+    cr_assert(!tec_executor_run(ex, &err));
+    cr_assert_eq(err.status, TEC_TIMEOUT);
+    cr_assert_str_eq(err.text, "cuda:0: its work is not done at the time limit of the run");
+    err = (tec_error){0};
+    cr_assert(!tec_executor_run(ex, &err));
+    cr_assert_str_eq(err.text, "this executor is running: wait with tec_executor_wait");
+    err = (tec_error){0};
+    cr_assert(!tec_executor_wait(ex, &err));
+    cr_assert_eq(err.status, TEC_TIMEOUT);
+    driver->hang(0);
+    err = (tec_error){0};
+    cr_assert(tec_executor_wait(ex, &err) && tec_executor_run(ex, &err), "%s", err.text);
+    tec_executor_free(ex);
+    close_setting(&s);
+}
+
+Test(cuda, a_kernel_that_hangs_ends_a_call_at_its_deadline)
+{
+    tec_error err = {0};
+    setting s = open_setting();
+    float data[8] = {0};
+    DLTensor host = tensor_of_8(data);
+    tec_array *a = tec_array_new_on(s.device, host.dtype, 1, host.shape, &err),
+              *b = tec_array_new_on(s.device, host.dtype, 1, host.shape, &err);
+    tec_function *f = tec_function_new(s.module, NULL, &(tec_run_options){.deadline = 0.05}, &err);
+    DLTensor *args[] = {(DLTensor *)(uintptr_t)tec_array_tensor(a),
+                        (DLTensor *)(uintptr_t)tec_array_tensor(b)};
+
+    cr_assert(a && b && f, "%s", err.text);
+    driver->hang(1);
+    cr_assert(!tec_function_call(f, args, 2, &err));
+    cr_assert_eq(err.status, TEC_TIMEOUT);
+    cr_assert_str_eq(err.text, "cuda:0: its work is not done at the time limit of the run");
+    driver->hang(0);
+    err = (tec_error){0};
+    cr_assert(tec_function_wait(f, &err) && tec_function_call(f, args, 2, &err), "%s", err.text);
+    tec_function_free(f);
+    tec_array_free(a);
+    tec_array_free(b);
+    close_setting(&s);
+}
+
+/* Whatever memory there is, up to enough; then it works. */
+Test(cuda, memory_that_runs_out_is_told_and_given_back)
+{
+    int refused = 0;
+
+    for (size_t bytes = 16;; bytes += 16) {
+        tec_error err = {0};
+        bool ok;
+
+        driver->limit_memory(bytes);
+        ok = use_all(&err);
+        cr_assert_eq(live(), 0, "%d objects at %d bytes", (int)live(), (int)bytes);
+        if (ok)
+            break;
+        refused++;
+        cr_assert_eq(err.status, TEC_NO_MEMORY, "%s", err.text);
+        cr_assert(strstr(err.text, "cuda:0: cannot allocate ") && strstr(err.text, "OUT_OF_MEMORY"), "%s",
+                  err.text);
+    }
+    cr_assert_gt(refused, 3);
+}
+
+/* A fault is the process's for good; others are told plainly. */
+Test(cuda, a_device_that_disappears_is_told)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } cases[] = {{UNAVAILABLE, "cuda:0: cannot finish its work: CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                 {700,
+                  "cuda:0: cannot finish its work: CUDA_ERROR_ILLEGAL_ADDRESS; a kernel failed, and this "
+                  "process can no longer use the device"}};
+
+    for (int i = 0; i < BASE_COUNT(cases); i++) {
+        tec_error err = {0};
+        setting s = open_setting();
+        tec_executor *ex = open_executor(s.module, NULL, &err);
+
+        cr_assert(ex && tec_executor_run_async(ex, &err), "%s", err.text);
+        driver->fail(1, cases[i].status, 1);
+        cr_assert(!tec_executor_wait(ex, &err));
+        cr_assert_eq(err.status, TEC_DEVICE);
+        cr_assert_str_eq(err.text, cases[i].text);
+        tec_executor_free(ex);
+        driver->fail(0, 0, 0);
+        close_setting(&s);
+    }
+}
+
+/* ---- two threads ---- */
+
+enum { RUNS = 200 };
+
+static void *run_often(void *user)
+{
+    tec_module *m = user;
+    tec_error err = {0};
+
+    for (int i = 0; i < RUNS && !err.status; i++) {
+        tec_executor *ex = open_executor(m, NULL, &err);
+
+        for (int k = 0; k < 3 && ex; k++)
+            tec_executor_run(ex, &err);
+        tec_executor_free(ex);
+    }
+    cr_assert_eq(err.status, TEC_OK, "%s", err.text);
+    return NULL;
+}
+
+/* Each thread opens and closes its executors; the device and the module's code are shared. */
+Test(cuda, executors_of_two_threads_share_a_device)
+{
+    setting s = open_setting();
+    int64_t modules = driver->made(STANDIN_MODULE), contexts = driver->made(STANDIN_CONTEXT);
+    pthread_t thread[2];
+
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], NULL, run_often, s.module);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    cr_assert_eq(driver->made(STANDIN_MODULE) - modules, 1);
+    cr_assert_eq(driver->made(STANDIN_CONTEXT), contexts);
+    close_setting(&s);
+}

@@ -2,6 +2,7 @@
  * packages of the tests bring. */
 #include "tec/device.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "runtime/device.h"
@@ -672,4 +673,67 @@ Test(device, refuses_queues_that_cannot_order_its_work)
     ASSERT_SAYS(err, "cpu:0: has no contexts, but the caller gave one");
     close_others(&o);
     close_others(&loose);
+}
+
+/* ---- two threads ---- */
+
+typedef struct {
+    tec_module *module;
+    tec_device *device;
+    float factor;
+} worker;
+
+/* Opens and closes functions, and compares what they give; each waits until a deadline that is far. */
+static void *call_often(void *user)
+{
+    const worker *w = user;
+
+    for (int i = 0; i < 50; i++) {
+        tec_error err = {0};
+        int64_t n = 1000 + i;
+        tec_array *x = tec_array_new_on(w->device, (DLDataType)F32, 1, &n, &err);
+        tec_array *y = tec_array_new_on(w->device, (DLDataType)F32, 1, &n, &err);
+        tec_function *f = tec_function_new(w->module, NULL, &(tec_run_options){.deadline = 100}, &err);
+        float in[1050], out[1050], factor = w->factor + (float)i;
+        DLTensor host = {.data = in, .device = {kDLCPU, 0}, .ndim = 1, .dtype = F32, .shape = &n};
+        DLTensor tf = {.data = &factor, .device = {kDLCPU, 0}, .dtype = F32};
+
+        for (int64_t k = 0; k < n; k++)
+            in[k] = (float)k;
+        cr_assert(x && y && f && tec_tensor_copy(tec_array_tensor(x), &host, &err), "%s", err.text);
+        cr_assert(tec_function_call(f,
+                                    (DLTensor *[]){(DLTensor *)(uintptr_t)tec_array_tensor(x), &tf,
+                                                   (DLTensor *)(uintptr_t)tec_array_tensor(y)},
+                                    3, &err),
+                  "%s", err.text);
+        host.data = out;
+        cr_assert(tec_tensor_copy(&host, tec_array_tensor(y), &err), "%s", err.text);
+        for (int64_t k = 0; k < n; k++)
+            cr_assert_eq(out[k], (float)k * factor + 1);
+        tec_function_free(f);
+        tec_array_free(x);
+        tec_array_free(y);
+    }
+    return NULL;
+}
+
+Test(device, functions_of_two_threads_share_a_device, .timeout = 120)
+{
+    tec_error err = {0};
+    tec_device *device = open_device(&err);
+    description d;
+    worker w[2];
+    pthread_t thread[2];
+
+    describe(&d);
+    tec_module *m = open_module(&d, &err);
+    cr_assert(m, "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        w[i] = (worker){m, device, (float)(100 * i)};
+        pthread_create(&thread[i], NULL, call_often, &w[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    tec_module_free(m);
+    tec_device_free(device);
 }

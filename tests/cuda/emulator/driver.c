@@ -774,6 +774,10 @@ CALL(cuStreamSynchronize, void *of)
 {
     return is_recording(of) ? NOT_WHILE_RECORDING : self.lost ? ILLEGAL_ADDRESS : SUCCESS;
 }
+CALL(cuStreamQuery, void *of)
+{
+    return cuStreamSynchronize(of);
+}
 CALL(cuEventCreate, void **event, unsigned flags)
 {
     (void)flags;
