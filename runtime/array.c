@@ -67,7 +67,7 @@ tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_e
 static bool clear(tec_device *device, void *handle, int64_t bytes, tec_error *err)
 {
     rt_stream s;
-    bool ok = rt_stream_open(&s, device, err);
+    bool ok = rt_stream_open_default(&s, device, err);
 
     ok = ok && device->kind->clear(&s, (rt_place){handle, 0}, bytes, err) && device->kind->wait(&s, err);
     rt_stream_close(&s);
@@ -88,7 +88,7 @@ tec_array *tec_array_new_on(tec_device *device, DLDataType dtype, int ndim, cons
         return NULL;
     bytes = rt_shape_bytes(dtype, ndim, shape);
     array->device = tec_device_ref(device);
-    array->own = array->tensor.data = device->kind->allocate(device, bytes, err);
+    array->own = array->tensor.data = rt_device_allocate(device, bytes, err);
     array->tensor.device = (DLDevice){device->kind->type, device->index};
     if (array->own && clear(device, array->own, bytes, err))
         return array;
@@ -263,7 +263,7 @@ void tec_array_free(tec_array *array)
         array->foreign->deleter(array->foreign);
     tec_array_free(array->of);
     if (array->device)
-        array->device->kind->release(array->device, array->own);
+        rt_device_release(array->device, array->own, tec_tensor_bytes(&array->tensor));
     else
         rt_free(array->own);
     tec_device_free(array->device);

@@ -33,6 +33,8 @@
     X(PopCurrent, "cuCtxPopCurrent_v2", (void **))                                                           \
     X(MemAlloc, "cuMemAlloc_v2", (uint64_t *, size_t))                                                       \
     X(MemFree, "cuMemFree_v2", (uint64_t))                                                                   \
+    X(MemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                           \
+    X(MemFreeHost, "cuMemFreeHost", (void *))                                                                \
     X(CopyToDevice, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *))                        \
     X(CopyToHost, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))                                \
     X(CopyWithin, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))                              \
@@ -91,6 +93,12 @@ enum { /* CUresult */
 };
 
 enum { RT_CUDA_CAPTURE_OF_THREAD = 1 }; /* CUstreamCaptureMode: other threads may do what they like */
+
+enum { RT_CUDA_FOR_ALL_CONTEXTS = 1 }; /* CU_MEMHOSTALLOC_PORTABLE */
+
+/* CU_STREAM_LEGACY: the default stream, which waits for streams that other libraries made, and they for it.
+ * */
+#define RT_CUDA_DEFAULT_STREAM ((void *)(uintptr_t)1)
 
 enum { RT_CUDA_NON_BLOCKING = 1 }; /* CUstream_flags: does not wait for the default stream */
 

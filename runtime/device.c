@@ -121,13 +121,31 @@ static tec_device *make_device(const rt_device_kind *kind, int index, void *cont
     if (!device)
         return NULL;
     atomic_init(&device->references, 1);
+    pthread_mutex_init(&device->spare.lock, NULL);
     device->kind = kind;
     device->index = index;
     snprintf(device->info.name, sizeof device->info.name, "%s:%d", kind->name, index);
     if (kind->open(device, context, err))
         return device;
+    pthread_mutex_destroy(&device->spare.lock);
     rt_free(device);
     return NULL;
+}
+
+static bool release_spare_blocks(tec_device *device);
+
+/* What waits for another user goes first. */
+static void close_device(tec_device *device)
+{
+    release_spare_blocks(device);
+    while (device->spare.n_queues > 0) {
+        rt_stream s = {.device = device, .queue = device->spare.queue[--device->spare.n_queues]};
+
+        device->kind->close_queue(&s);
+    }
+    device->kind->close(device);
+    pthread_mutex_destroy(&device->spare.lock);
+    rt_free(device);
 }
 
 void *tec_device_context(const tec_device *device)
@@ -199,8 +217,7 @@ void tec_device_free(tec_device *device)
         while (*at != device)
             at = &(*at)->next;
         *at = device->next;
-        device->kind->close(device);
-        rt_free(device);
+        close_device(device);
     }
     pthread_mutex_unlock(&open_lock);
 }
@@ -213,17 +230,117 @@ bool tec_device_describe(const tec_device *device, tec_device_info *info, tec_er
     return true;
 }
 
+/* ---- memory ---- */
+
+/* Whether there were any. */
+static bool release_spare_blocks(tec_device *device)
+{
+    bool any;
+
+    pthread_mutex_lock(&device->spare.lock);
+    any = device->spare.n_blocks > 0;
+    while (device->spare.n_blocks > 0)
+        device->kind->release(device, device->spare.block[--device->spare.n_blocks].handle);
+    device->spare.bytes = 0;
+    pthread_mutex_unlock(&device->spare.lock);
+    return any;
+}
+
+/* A block of that size; NULL: none is spare. */
+static void *take_spare_block(tec_device *device, int64_t bytes)
+{
+    void *handle = NULL;
+
+    pthread_mutex_lock(&device->spare.lock);
+    for (int i = 0; i < device->spare.n_blocks && !handle; i++)
+        if (device->spare.block[i].bytes == bytes) {
+            handle = device->spare.block[i].handle;
+            device->spare.block[i] = device->spare.block[--device->spare.n_blocks];
+            device->spare.bytes -= bytes;
+        }
+    pthread_mutex_unlock(&device->spare.lock);
+    return handle;
+}
+
+/* Where the device has no more memory, what is spare is given back to it. */
+void *rt_device_allocate(tec_device *device, int64_t bytes, tec_error *err)
+{
+    void *handle = take_spare_block(device, bytes);
+    tec_error own = {0};
+
+    if (handle)
+        return handle;
+    handle = device->kind->allocate(device, bytes, &own);
+    if (handle)
+        return handle;
+    if (own.status != TEC_NO_MEMORY || !release_spare_blocks(device))
+        return rt_fail(err, own.status, "%s", own.text), NULL;
+    return device->kind->allocate(device, bytes, err);
+}
+
+/* The block waits for another user, unless too many do: then it goes back to the driver. */
+void rt_device_release(tec_device *device, void *handle, int64_t bytes)
+{
+    bool kept = false;
+
+    if (!handle)
+        return;
+    pthread_mutex_lock(&device->spare.lock);
+    if (device->spare.n_blocks < RT_MOST_SPARE_BLOCKS && bytes <= RT_MOST_SPARE_BYTES - device->spare.bytes) {
+        kept = true;
+        device->spare.block[device->spare.n_blocks].handle = handle;
+        device->spare.block[device->spare.n_blocks++].bytes = bytes;
+        device->spare.bytes += bytes;
+    }
+    pthread_mutex_unlock(&device->spare.lock);
+    if (!kept)
+        device->kind->release(device, handle);
+}
+
 /* ---- streams ---- */
+
+/* NULL: none is spare. */
+static void *take_spare_queue(tec_device *device)
+{
+    void *queue = NULL;
+
+    pthread_mutex_lock(&device->spare.lock);
+    if (device->spare.n_queues > 0)
+        queue = device->spare.queue[--device->spare.n_queues];
+    pthread_mutex_unlock(&device->spare.lock);
+    return queue;
+}
+
+/* False: there are enough. */
+static bool put_spare_queue(tec_device *device, void *queue)
+{
+    bool put;
+
+    pthread_mutex_lock(&device->spare.lock);
+    put = queue && device->spare.n_queues < RT_MOST_SPARE_QUEUES;
+    if (put)
+        device->spare.queue[device->spare.n_queues++] = queue;
+    pthread_mutex_unlock(&device->spare.lock);
+    return put;
+}
 
 /* The stream keeps its device open. */
 bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err)
 {
-    *stream = (rt_stream){.device = tec_device_ref(device)};
-    if (device->kind->open_queue(stream, err))
+    *stream = (rt_stream){.device = tec_device_ref(device), .queue = take_spare_queue(device)};
+    if (stream->queue || device->kind->open_queue(stream, err))
         return true;
     tec_device_free(device);
     *stream = (rt_stream){0};
     return false;
+}
+
+bool rt_stream_open_default(rt_stream *stream, tec_device *device, tec_error *err)
+{
+    if (!device->kind->default_queue)
+        return rt_stream_open(stream, device, err);
+    *stream = (rt_stream){.device = tec_device_ref(device), .borrowed = true};
+    return device->kind->default_queue(stream, err);
 }
 
 bool rt_stream_check(const tec_run_options *options, tec_error *err)
@@ -252,10 +369,14 @@ bool rt_stream_open_for(rt_stream *stream, tec_device *device, const tec_run_opt
 
 void rt_stream_close(rt_stream *stream)
 {
-    if (!stream->device)
+    tec_device *device = stream->device;
+
+    if (!device)
         return;
-    stream->device->kind->close_queue(stream);
-    tec_device_free(stream->device);
+    /* A queue whose work failed is not given to the next user. */
+    if (stream->borrowed || !device->kind->wait(stream, NULL) || !put_spare_queue(device, stream->queue))
+        device->kind->close_queue(stream);
+    tec_device_free(device);
     *stream = (rt_stream){0};
 }
 

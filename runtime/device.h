@@ -22,12 +22,15 @@
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "runtime/format.h"
 #include "tec/device.h"
 
 typedef struct rt_device_kind rt_device_kind;
+
+enum { RT_MOST_SPARE_QUEUES = 4, RT_MOST_SPARE_BLOCKS = 32, RT_MOST_SPARE_BYTES = 64 << 20 };
 
 struct tec_device {
     atomic_int references;
@@ -36,6 +39,17 @@ struct tec_device {
     tec_device_info info;
     void *state;             /* the kind's own */
     struct tec_device *next; /* among those that are open */
+    /* Queues and memory that wait for another user: making them costs the driver a while. */
+    struct {
+        pthread_mutex_t lock;
+        void *queue[RT_MOST_SPARE_QUEUES];
+        struct {
+            void *handle;
+            int64_t bytes;
+        } block[RT_MOST_SPARE_BLOCKS];
+        int n_queues, n_blocks;
+        int64_t bytes;
+    } spare;
 };
 
 /* A place in a device's memory. */
@@ -88,7 +102,15 @@ struct rt_device_kind {
     void *(*allocate)(tec_device *device, int64_t bytes, tec_error *err);
     void (*release)(tec_device *device, void *handle);
 
+    /* Main memory that the device copies from and to by itself, at multiples of 64; both NULL in a row whose
+     * driver makes none that is better than other memory. */
+    void *(*allocate_host)(tec_device *device, int64_t bytes, tec_error *err);
+    void (*release_host)(tec_device *device, void *memory);
+
     bool (*open_queue)(rt_stream *stream, tec_error *err);
+    /* A queue for one copy that is waited for, behind what other libraries of the process put into their
+     * default stream; NULL: any queue. */
+    bool (*default_queue)(rt_stream *stream, tec_error *err);
     /* Takes a queue of the caller's, if it is one of this device and runs in order; NULL in a row without
      * queues. */
     bool (*borrow_queue)(rt_stream *stream, void *queue, tec_error *err);
@@ -140,7 +162,14 @@ struct rt_device_kind {
 const rt_device_kind *rt_device_kind_named(const char *name);
 const rt_device_kind *rt_device_kind_of(int32_t dl_type);
 
+/* Memory of a device: a block of the same size that waits for another user, or a new one. Nothing may use the
+ * block any more that is released. `bytes` are those of the allocation; NULL: nothing is released. */
+void *rt_device_allocate(tec_device *device, int64_t bytes, tec_error *err);
+void rt_device_release(tec_device *device, void *handle, int64_t bytes);
+
 bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err);
+/* For one copy that is waited for. */
+bool rt_stream_open_default(rt_stream *stream, tec_device *device, tec_error *err);
 /* The caller's stream where the options name one for this device, else one of our own. */
 bool rt_stream_open_for(rt_stream *stream, tec_device *device, const tec_run_options *options,
                         tec_error *err);

@@ -193,6 +193,34 @@ static void release(tec_device *device, void *handle)
         WITH_CONTEXT(device, status, MemFree((uint64_t)(uintptr_t)handle));
 }
 
+/* Page-locked, so that copies run beside the host. */
+static void *allocate_host(tec_device *device, int64_t bytes, tec_error *err)
+{
+    void *memory = NULL;
+    int status = RT_CUDA_OUT_OF_MEMORY;
+    char what[80];
+
+    if (rt_may_allocate())
+        WITH_CONTEXT(device, status,
+                     MemHostAlloc(&memory, (size_t)(bytes ? bytes : 1), RT_CUDA_FOR_ALL_CONTEXTS));
+    snprintf(what, sizeof what, "allocate %lld bytes of page-locked main memory", (long long)bytes);
+    return done(device, what, status, err) ? memory : NULL;
+}
+
+static void release_host(tec_device *device, void *memory)
+{
+    int status;
+
+    WITH_CONTEXT(device, status, MemFreeHost(memory));
+}
+
+static bool default_queue(rt_stream *stream, tec_error *err)
+{
+    (void)err;
+    stream->queue = RT_CUDA_DEFAULT_STREAM;
+    return true;
+}
+
 /* A stream that does not wait for the default stream, which other libraries of the process may use. */
 static bool open_queue(rt_stream *stream, tec_error *err)
 {
@@ -483,6 +511,9 @@ const rt_device_kind rt_device_cuda = {
     .open = open_cuda,
     .close = close_cuda,
     .context = context_of,
+    .allocate_host = allocate_host,
+    .release_host = release_host,
+    .default_queue = default_queue,
     .borrow_queue = borrow_queue,
     .begin_capture = begin_capture,
     .end_capture = end_capture,

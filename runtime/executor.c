@@ -125,6 +125,23 @@ static void close_launches(rt_step *step)
         rt_launcher_close(&step->launchers[k]);
 }
 
+/* Main memory that a copy reads or writes is made by the driver of the device at the other end. */
+static void note_copy(tec_executor *ex, const rt_step_desc *step)
+{
+    for (int k = 0; k < 2; k++) {
+        const rt_value_desc *here = &ex->graph->values[step->values[k]];
+        const rt_value_desc *there = &ex->graph->values[step->values[1 - k]];
+        tec_device *device = !here->site && there->site ? ex->sites[there->site - 1].device : NULL;
+
+        if (device && here->storage == RT_IN_INPUT)
+            ex->inputs[here->index].own.device = device;
+        if (device && here->storage == RT_IN_OUTPUT)
+            ex->outputs[here->index].own.device = device;
+        if (device && here->storage == RT_IN_POOL)
+            ex->pool.device = device;
+    }
+}
+
 /* Memory for the arguments and dimensions of every step, and the address of its code. */
 static bool make_steps(tec_executor *ex, tec_error *err)
 {
@@ -140,8 +157,10 @@ static bool make_steps(tec_executor *ex, tec_error *err)
         step->dims = rt_arena_alloc(&ex->arena, s->n_dims, sizeof *step->dims, err);
         if (!step->args || !step->dims)
             return false;
-        if (s->function == RT_STEP_COPY)
+        if (s->function == RT_STEP_COPY) {
+            note_copy(ex, s);
             continue;
+        }
         if (ex->desc->functions[s->function].device) {
             if (!open_launches(ex, i, err))
                 return false;
@@ -201,11 +220,11 @@ void tec_executor_free(tec_executor *ex)
         close_launches(&ex->steps[i]);
     rt_sites_close(ex);
     for (int32_t i = 0; ex->inputs && i < ex->graph->n_inputs; i++)
-        rt_free(ex->inputs[i].own);
+        rt_host_free(&ex->inputs[i].own);
     for (int32_t i = 0; ex->outputs && i < ex->graph->n_outputs; i++)
-        rt_free(ex->outputs[i].own);
+        rt_host_free(&ex->outputs[i].own);
     rt_observe_close(ex);
-    rt_free(ex->pool);
+    rt_host_free(&ex->pool);
     rt_arena_free(&ex->arena);
     rt_env_close(&ex->env);
     tec_module_free(ex->module);
@@ -297,7 +316,7 @@ bool tec_executor_output_info(const tec_executor *ex, int i, tec_tensor_info *in
 
 int64_t tec_executor_pool_bytes(const tec_executor *ex)
 {
-    int64_t bytes = ex ? ex->pool_capacity : 0;
+    int64_t bytes = ex ? ex->pool.size : 0;
 
     for (int32_t i = 0; ex && i < ex->graph->n_sites; i++)
         bytes += ex->sites[i].pool_capacity;
@@ -396,8 +415,8 @@ bool tec_executor_set_input(tec_executor *ex, int index, const DLTensor *tensor,
         return false;
     set_shape(ex, port, tensor);
     port->is_bound = false;
-    port->tensor.data = port->own;
-    if (port->own != before)
+    port->tensor.data = port->own.data;
+    if (port->own.data != before)
         ex->addresses_ready = false;
     snprintf(who, sizeof who, "input '%s'", ex->graph->inputs[index].name);
     return rt_site_take(ex, &port->tensor, tensor, who, err);

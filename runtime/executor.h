@@ -11,6 +11,7 @@
 #include "runtime/alloc.h"
 #include "runtime/capture.h"
 #include "runtime/env.h"
+#include "runtime/host.h"
 #include "runtime/launch.h"
 #include "runtime/limits.h"
 #include "runtime/module.h"
@@ -20,10 +21,9 @@
 /* An input or an output: where its bytes are. */
 typedef struct {
     int64_t shape[RT_MAX_RANK];
-    DLTensor tensor; /* over `shape`; data as below */
-    void *own;       /* 64-byte aligned; grows */
-    int64_t own_size;
-    void *bound; /* the user's bytes */
+    DLTensor tensor;    /* over `shape`; data as below */
+    rt_host_memory own; /* grows */
+    void *bound;        /* the user's bytes */
     bool is_bound;
     bool is_set; /* an input has a shape; an output that is bound has the user's in bound_shape */
     int64_t bound_shape[RT_MAX_RANK];
@@ -68,8 +68,8 @@ struct tec_executor {
     int64_t *symbols;
     rt_value *values;
     rt_step *steps;
-    char *pool;
-    int64_t pool_size, pool_capacity;
+    rt_host_memory pool;
+    int64_t pool_size;
     bool shapes_ready, addresses_ready;
     bool running;   /* a run was begun and not waited for */
     rt_site *sites; /* [graph->n_sites] */

@@ -107,8 +107,7 @@ static void close_device(tec_function *function)
     tec_device *d = function->on.launcher.device;
 
     rt_stream_close(&function->on.stream);
-    if (function->on.workspace)
-        d->kind->release(d, function->on.workspace);
+    rt_device_release(d, function->on.workspace, function->on.workspace_size);
     for (int32_t k = 0; function->on.ranges && k < function->desc->n_ranges; k++)
         rt_launcher_close(&function->on.ranges[k]);
     rt_launcher_close(&function->on.launcher);
@@ -430,11 +429,10 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
         return true;
     if (function->on.busy && !wait_on_device(function, err))
         return false;
-    larger = device->kind->allocate(device, bytes, err);
+    larger = rt_device_allocate(device, bytes, err);
     if (!larger)
         return false;
-    if (function->on.workspace)
-        device->kind->release(device, function->on.workspace);
+    rt_device_release(device, function->on.workspace, function->on.workspace_size);
     function->on.workspace = larger;
     function->on.workspace_size = bytes;
     return true;

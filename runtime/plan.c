@@ -88,19 +88,9 @@ static bool check_facts(const tec_executor *ex, tec_error *err)
  * inputs are copied afterwards. */
 bool rt_port_reserve(rt_port *port, int64_t bytes, tec_error *err)
 {
-    void *larger;
-
     if (bytes < 0)
         return rt_fail(err, TEC_INVALID, "the size of a tensor is too large to count");
-    if (port->own && bytes <= port->own_size)
-        return true;
-    larger = rt_alloc_aligned((size_t)bytes, err);
-    if (!larger)
-        return false;
-    rt_free(port->own);
-    port->own = larger;
-    port->own_size = bytes;
-    return true;
+    return rt_host_reserve(&port->own, bytes, err);
 }
 
 /* The shape of an output, and memory for it unless the caller's was bound. */
@@ -173,19 +163,8 @@ static bool plan_site_pools(tec_executor *ex, tec_error *err)
 /* The pool is allocated anew only where it must grow. */
 static bool plan_pool(tec_executor *ex, tec_error *err)
 {
-    char *larger;
-
-    if (!rt_size_eval(ex->graph->pool_size, ex->symbols, &ex->pool_size, "the size of the pool", err))
-        return false;
-    if (ex->pool && ex->pool_size <= ex->pool_capacity)
-        return true;
-    larger = rt_alloc_aligned((size_t)ex->pool_size, err);
-    if (!larger)
-        return false;
-    rt_free(ex->pool);
-    ex->pool = larger;
-    ex->pool_capacity = ex->pool_size;
-    return true;
+    return rt_size_eval(ex->graph->pool_size, ex->symbols, &ex->pool_size, "the size of the pool", err) &&
+           rt_host_reserve(&ex->pool, ex->pool_size, err);
 }
 
 /* ---- steps ---- */
@@ -324,7 +303,7 @@ bool rt_plan_shapes(tec_executor *ex, tec_error *err)
 
 static void place_port(rt_port *port)
 {
-    port->tensor.data = port->is_bound ? port->bound : port->own;
+    port->tensor.data = port->is_bound ? port->bound : port->own.data;
 }
 
 /* NULL for an empty constant: a value of no bytes needs no address. */
@@ -334,7 +313,7 @@ static char *storage_address(const tec_executor *ex, const rt_value_desc *value)
     case RT_IN_INPUT: return ex->inputs[value->index].tensor.data;
     case RT_IN_OUTPUT: return ex->outputs[value->index].tensor.data;
     case RT_IN_CONSTANT: return (char *)(uintptr_t)ex->desc->constants[value->index].data;
-    case RT_IN_POOL: return ex->pool;
+    case RT_IN_POOL: return ex->pool.data;
     }
     return NULL;
 }

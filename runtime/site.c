@@ -39,11 +39,10 @@ bool rt_site_reserve(rt_site *site, void **memory, int64_t *capacity, int64_t by
 
     if (*memory && bytes <= *capacity)
         return true;
-    larger = site->device->kind->allocate(site->device, bytes, err);
+    larger = rt_device_allocate(site->device, bytes, err);
     if (!larger)
         return false;
-    if (*memory)
-        site->device->kind->release(site->device, *memory);
+    rt_device_release(site->device, *memory, *capacity);
     *memory = larger;
     *capacity = bytes;
     return true;
@@ -58,7 +57,7 @@ static bool place_constant(const tec_executor *ex, rt_site *site, int32_t index,
 
     if (site->constants[index])
         return true;
-    site->constants[index] = site->device->kind->allocate(site->device, bytes, err);
+    site->constants[index] = rt_device_allocate(site->device, bytes, err);
     site->busy = true;
     return site->constants[index] &&
            (bytes == 0 || site->device->kind->upload(&site->stream, (rt_place){site->constants[index], 0},
@@ -100,16 +99,11 @@ bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *
 /* The stream first, since it waits for what still uses the memory. */
 static void close_site(const tec_executor *ex, rt_site *site)
 {
-    const rt_device_kind *kind = site->device->kind;
-
     rt_stream_close(&site->stream);
     for (int32_t i = 0; site->constants && i < ex->desc->n_constants; i++)
-        if (site->constants[i])
-            kind->release(site->device, site->constants[i]);
-    if (site->pool)
-        kind->release(site->device, site->pool);
-    if (site->workspace)
-        kind->release(site->device, site->workspace);
+        rt_device_release(site->device, site->constants[i], rt_constant_bytes(&ex->desc->constants[i]));
+    rt_device_release(site->device, site->pool, site->pool_capacity);
+    rt_device_release(site->device, site->workspace, site->workspace_capacity);
     tec_device_free(site->device);
 }
 

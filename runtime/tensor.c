@@ -195,7 +195,7 @@ static rt_place place_of(const DLTensor *tensor)
     return (rt_place){tensor->data, (int64_t)tensor->byte_offset};
 }
 
-/* A stream on the device of a tensor, whose bytes must lie together. A stream of its own for one copy. */
+/* A stream on the device of a tensor, whose bytes must lie together. For one copy. */
 static bool open_stream_at(rt_stream *stream, const DLTensor *tensor, const char *what, tec_error *err)
 {
     tec_device *device;
@@ -205,7 +205,7 @@ static bool open_stream_at(rt_stream *stream, const DLTensor *tensor, const char
         return rt_fail(err, TEC_UNSUPPORTED,
                        "%s: expected compact row-major strides on a device, found others", what);
     device = rt_device_of(tensor, what, err);
-    ok = device && rt_stream_open(stream, device, err);
+    ok = device && rt_stream_open_default(stream, device, err);
     tec_device_free(device);
     return ok;
 }

@@ -525,6 +525,12 @@ typedef struct {
     recording *now; /* NULL: work is done at once */
 } stream;
 
+/* The numbers 1 and 2 stand for default streams, which cannot be recorded. */
+static int is_recording(const void *of)
+{
+    return (uintptr_t)of > 2 && ((const stream *)of)->now != NULL;
+}
+
 static int run_launch(const work *w)
 {
     void *at[MOST_ARGS];
@@ -562,7 +568,7 @@ static int run_work(const work *w)
 /* Records the work where the stream is being recorded, else does it. */
 static int give(void *to, const work *w)
 {
-    recording *r = ((stream *)to)->now;
+    recording *r = is_recording(to) ? ((stream *)to)->now : NULL;
     work *more;
 
     if (!r)
@@ -573,11 +579,6 @@ static int give(void *to, const work *w)
     r->item = more;
     r->item[r->n++] = *w;
     return SUCCESS;
-}
-
-static int is_recording(const void *of)
-{
-    return ((const stream *)of)->now != NULL;
 }
 
 int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -717,6 +718,19 @@ CALL(cuMemFree_v2, uint64_t at)
             break;
         }
     free((void *)(uintptr_t)at);
+    self.live--;
+    return SUCCESS;
+}
+CALL(cuMemHostAlloc, void **at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *at = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    self.live += *at != NULL;
+    return *at ? SUCCESS : OUT_OF_MEMORY;
+}
+CALL(cuMemFreeHost, void *at)
+{
+    free(at);
     self.live--;
     return SUCCESS;
 }
