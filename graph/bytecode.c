@@ -21,6 +21,7 @@
 #include "graph/pass.h"
 #include "graph/program.h"
 #include "ir/build.h"
+#include "ir/walk.h"
 
 /* ---- memory and kernels ---- */
 
@@ -370,12 +371,28 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
     return !base_failed(code->cx);
 }
 
-/* Whether the node's results are the body's, with nothing to do behind it but to end lifetimes. */
-static bool is_last(const graph_code *code, const graph_body *body, int index)
+/* Whether one of the facts waits for a symbol that the node defines. */
+static bool is_awaited(const graph_code *code, const graph_node *node, const base_vec *facts)
+{
+    for (int i = 0; i < facts->n; i++) {
+        base_vec vars = {0};
+
+        ir_free_vars(code->cx, facts->at[i], &vars);
+        for (int k = 0; k < vars.n; k++)
+            for (int s = 0; s < node->n_symbols; s++)
+                if (vars.at[k] == node->symbol[s])
+                    return true;
+    }
+    return false;
+}
+
+/* Whether the node's results are the body's, with nothing to do behind it but to end lifetimes: no fact about
+ * its results either. */
+static bool is_last(const graph_code *code, const graph_body *body, int index, const base_vec *facts)
 {
     const graph_node *node = body->nodes.at[index];
 
-    if (code->unoptimised)
+    if (code->unoptimised || is_awaited(code, node, facts))
         return false;
     if (node->kind != GRAPH_CALL && node->kind != GRAPH_IF && node->kind != GRAPH_MATCH)
         return false;
@@ -412,7 +429,7 @@ bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const 
         return false;
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
-        bool last = tail && is_last(code, body, i);
+        bool last = tail && is_last(code, body, i, &facts);
 
         if (!emit_node(code, body, i, last))
             return false;

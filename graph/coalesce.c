@@ -149,7 +149,7 @@ static const ir_expr *rounded_size(const state *self, const graph_body *body, co
     tec_context *cx = self->cx;
     const ir_expr *line = ir_int(cx, 64), *size = graph_type_bytes(cx, &of->tensor->out[0]->type);
 
-    return ir_simplify(graph_facts_in(self->m, body), ir_mul(cx, ir_ceildiv(cx, size, line), line));
+    return ir_simplify(graph_facts_at_start(self->m, body), ir_mul(cx, ir_ceildiv(cx, size, line), line));
 }
 
 /* Gives the tensors of one stretch and one device places in one storage; a single one stays where it is. */

@@ -5,6 +5,7 @@
 
 #include "compiler/compiler.h"
 #include "graph/program.h"
+#include "graph/scope.h"
 #include "ir/build.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -389,6 +390,23 @@ bool graph_code_require(graph_code *code, const ir_expr *condition, const char *
     return reg >= 0;
 }
 
+/* An equality compares two numbers, so that the error can tell both. */
+static bool require_fact(graph_code *code, const ir_expr *fact)
+{
+    const char *text = graph_meaning(code->m, fact);
+    int32_t reg[2];
+
+    graph_code_line(code, fact->loc);
+    if (fact->op != IR_EQ)
+        return graph_code_require(code, fact, text);
+    if (!graph_code_numbers(code, fact->arg, 2, reg))
+        return false;
+    if (BASE_PLANT_ON(code->cx, code_equal))
+        return true;
+    GRAPH_CODE(code, RT_EQUAL, reg[0], reg[1], graph_code_text(code, text));
+    return true;
+}
+
 /* Facts whose symbols all have registers now; the others stay in the list. */
 bool graph_code_check_facts(graph_code *code, base_vec *facts)
 {
@@ -399,8 +417,7 @@ bool graph_code_check_facts(graph_code *code, base_vec *facts)
 
         if (!all_bound(code, fact))
             base_push(code->cx, &later, fact);
-        else if (!graph_code_require(
-                     code, fact, base_format(code->cx, "'%s' does not hold", ir_expr_text(code->cx, fact))))
+        else if (!require_fact(code, fact))
             return false;
     }
     *facts = later;

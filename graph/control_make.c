@@ -66,8 +66,8 @@ graph_node *graph_add_call(graph_function *function, const char *callee, const c
     graph_instance i = graph_instance_of_body(cx, to->body);
     const graph_type *taken = graph_types_at(cx, &to->body->inputs, 0, to->body->inputs.n),
                      *given = graph_types_of(cx, in, count);
-    for (int k = 0; k < count && k < to->body->inputs.n; k++)
-        graph_instance_bind(&i, &taken[k], &given[k]);
+    graph_demand_fit(function->module, function->body, &i, base_format(cx, "'%s': operand", name), taken,
+                     given, count < to->body->inputs.n ? count : to->body->inputs.n);
     for (int k = 0; k < n_out; k++)
         type[k] = graph_seen_outside(function, &i, to->body, &type[k], &symbols);
     graph_node *node = graph_typed_node(cx, GRAPH_CALL, name, in, count, type, n_out);
@@ -125,6 +125,41 @@ static void carried_types(graph_function *function, const graph_body *body, int 
     }
 }
 
+/* What goes around fits the inputs of the region: the operands before the first iteration, and what each
+ * iteration gives. Operands begin at `in`, inputs at `input`, outputs at `output`. */
+static void demand_carried(graph_function *function, const char *name, graph_value *const *in, int count,
+                           graph_body *body, int input, int output)
+{
+    graph_module *module = function->module;
+    graph_instance first = graph_instance_of_body(module->cx, body), next = first;
+
+    if (count < 0 || input + count > body->inputs.n || output + count > body->outputs.n)
+        return;
+    const graph_type *taken = graph_types_at(module->cx, &body->inputs, input, count);
+    graph_demand_fit(module, function->body, &first, base_format(module->cx, "'%s': first value", name),
+                     taken, graph_types_of(module->cx, in, count), count);
+    graph_demand_fit(module, body, &next, base_format(module->cx, "'%s': next value", name), taken,
+                     graph_types_at(module->cx, &body->outputs, output, count), count);
+}
+
+/* All sequences of a scan are as long as the first. */
+static void demand_lengths(graph_function *function, const char *name, graph_value *const *in, int first,
+                           int count)
+{
+    graph_module *module = function->module;
+    tec_context *cx = module->cx;
+
+    for (int k = first + 1; k < count; k++) {
+        if (in[k]->type.n < 1)
+            continue;
+        graph_type found = graph_tensor_type(&(op_type){BASE_I64, 1, in[k]->type.dim}),
+                   expected = graph_tensor_type(&(op_type){BASE_I64, 1, in[first]->type.dim});
+        const char *what = base_format(cx, "'%s': operand %d runs along", name, k);
+
+        graph_demand_type(module, function->body, what, &found, &expected);
+    }
+}
+
 /* How many iterations run is not known before, so collected results have a new symbol as their first extent.
  */
 graph_node *graph_add_loop(graph_function *function, const char *name, graph_value *const *in, int count,
@@ -143,6 +178,7 @@ graph_node *graph_add_loop(graph_function *function, const char *name, graph_val
         return base_fail(cx, TEC_INVALID, base_where(cx),
                          "the body of loop '%s' has no output: expected the condition of the next iteration",
                          name);
+    demand_carried(function, name, in + 2, carried, body, 2, 1);
     graph_type *type = output_types(cx, body, 1, n_out);
     carried_types(function, body, 2, carried < n_out ? carried : n_out, type, &symbols);
     const ir_expr *length = n_out > carried ? graph_symbol_in(function->module, function->body, NULL) : NULL;
@@ -171,6 +207,8 @@ graph_node *graph_add_scan(graph_function *function, const char *name, graph_val
         return NULL;
     if (n_states < 0 || n_states >= count || in[n_states]->type.n < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "scan '%s' has no sequence to run over", name);
+    demand_carried(function, name, in, n_states, body, 0, 0);
+    demand_lengths(function, name, in, n_states, count);
     int n_out = body->outputs.n;
     graph_type *type = output_types(cx, body, 0, n_out);
     carried_types(function, body, 0, n_states < n_out ? n_states : n_out, type, &symbols);

@@ -256,6 +256,14 @@ static const rt_symbol_desc *describe_symbols(describer *self)
     return symbols;
 }
 
+/* The condition, and what it means where that is known. */
+static const char *fact_text(const describer *self, const ir_expr *fact)
+{
+    const char *condition = ir_expr_text(self->cx, fact), *meaning = base_map_get(self->m->meanings, fact);
+
+    return meaning ? base_format(self->cx, "%s (%s)", condition, meaning) : condition;
+}
+
 static bool describe_facts(describer *self, rt_graph_desc *graph)
 {
     rt_fact_desc *facts = base_array(self->cx, rt_fact_desc, self->m->facts.n);
@@ -264,7 +272,7 @@ static bool describe_facts(describer *self, rt_graph_desc *graph)
     for (int i = 0; i < self->m->facts.n; i++) {
         if (untold(self, self->m->facts.at[i]))
             continue;
-        facts[graph->n_facts].text = ir_expr_text(self->cx, self->m->facts.at[i]);
+        facts[graph->n_facts].text = fact_text(self, self->m->facts.at[i]);
         if (!dim(self, self->m->facts.at[i], &facts[graph->n_facts++].condition))
             return false;
     }

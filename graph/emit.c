@@ -33,9 +33,12 @@ static void use_symbols(emitter *self, const op_type *type)
         te_use_symbols(self->def, type->dim[i]);
 }
 
-/* Symbols that attributes alone mention: where a slice begins, what a tensor is filled with. */
+/* Symbols that attributes alone mention: where a slice begins, what a tensor is filled with; and those of
+ * tensors inside of a group, whose extents a fact may equate with those of the operands. */
 static void use_attributes(emitter *self, const graph_node *node)
 {
+    for (int k = 0; k < node->n_out; k++)
+        use_symbols(self, &node->out[k]->type);
     for (int i = 0; i < node->n_attrs; i++)
         for (int k = 0; node->attr[i].kind == OP_ATTR_EXPRS && k < node->attr[i].n; k++)
             te_use_symbols(self->def, node->attr[i].exprs[k]);

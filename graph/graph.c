@@ -12,6 +12,8 @@ graph_module *graph_new(tec_context *cx, const char *name)
 
     m->cx = cx;
     m->name = base_strdup(cx, name);
+    m->meanings = base_new(cx, base_map);
+    m->names = base_new(cx, base_map);
     return m;
 }
 
@@ -159,8 +161,42 @@ graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *na
     return graph_typed_node(cx, kind, name, in, n_in, t, n_out);
 }
 
-/* A node of an operator with inferred types. What the operator relies on (extents that must be equal) becomes
- * a fact of the body. */
+/* What the operands of the node are called: by the user, or by what made them. The name of the node itself
+ * tells nothing: an import may make several nodes of one. */
+static const char **operand_names(const graph_module *module, const graph_node *node)
+{
+    const char **name = base_array(module->cx, const char *, node->n_in);
+
+    for (int k = 0; k < node->n_in; k++) {
+        const graph_value *value = node->in[k];
+
+        if (!value || (name[k] = base_map_get(module->names, value)))
+            continue;
+        name[k] = value->name ? value->name : value->node ? value->node->name : NULL;
+        if (name[k] && base_same(name[k], node->name))
+            name[k] = NULL;
+    }
+    return name;
+}
+
+/* What the operator relies on (extents that must be equal) becomes facts of the body. */
+static bool take_needs(graph_module *module, graph_body *body, const graph_node *probe, const base_vec *needs)
+{
+    for (int i = 0; i < needs->n; i++) {
+        const op_demand *need = needs->at[i];
+
+        if (graph_rules_out(module, body, need->condition)) {
+            base_fail(module->cx, TEC_INVALID, probe->loc,
+                      "%s '%s' needs %s, which what stands before rules out: the model could never run",
+                      probe->op->name, probe->name, ir_expr_text(module->cx, need->condition));
+            return false;
+        }
+        graph_need_in(module, body, need->condition, need->text);
+    }
+    return true;
+}
+
+/* A node of an operator with inferred types. What the operator relies on becomes facts of the body. */
 graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info *op, const char *name,
                           graph_value *const *in, int count, const op_attr *attr, int n_attrs)
 {
@@ -183,16 +219,9 @@ graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info 
     graph_call(module, &probe, NULL, &c);
     c.facts = graph_facts_in(module, body);
     c.needs = &needs;
-    if (!op_infer(&c))
+    c.operand = operand_names(module, &probe);
+    if (!op_infer(&c) || !take_needs(module, body, &probe, &needs))
         return NULL;
-    for (int i = 0; i < needs.n; i++) {
-        if (graph_rules_out(module, body, needs.at[i]))
-            return base_fail(
-                cx, TEC_INVALID, probe.loc,
-                "%s '%s' needs %s, which what stands before rules out: the model could never run", op->name,
-                probe.name, ir_expr_text(cx, needs.at[i]));
-        graph_need_in(module, body, needs.at[i]);
-    }
     for (int k = 0; k < c.n_outputs; k++) {
         const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
 

@@ -142,7 +142,10 @@ struct tec_graph {
     base_vec symbols;   /* ir_expr *, named dimensions: of all functions, with one value in a run */
     base_vec facts;     /* conditions over symbols */
     base_dict symbol_by_name;
-    base_dict fresh;       /* names of symbols that were made without a name */
+    base_dict fresh; /* names of symbols that were made without a name */
+    /* For messages, and shared by all modules that passes make of one: what a fact means (condition -> char
+     * *), and what the user calls a value that has no name of its own (graph_value * -> char *). */
+    base_map *meanings, *names;
     const ir_facts *known; /* of so many symbols and facts: what graph_facts gave last */
     int n_known_symbols, n_known_facts;
     bool for_vm;       /* becomes bytecode even if the static executor could run it */

@@ -767,6 +767,8 @@ static void parse_fact(parser *self, graph_body *body)
              base_format(self->cx, "expected a condition as a fact, found '%s'", ir_expr_text(self->cx, e)));
     else
         graph_fact_in(self->m, body, e);
+    if (e && self->lx->tok.kind == BASE_TOK_STRING)
+        base_map_put(self->cx, self->m->meanings, e, (void *)expect_string(self, "what the fact means"));
 }
 
 /* The names of the body's symbols mean nothing behind it. */

@@ -191,7 +191,8 @@ static graph_node *add_node(graph_rewrite *rw, graph_node_kind kind, const graph
 static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const graph_value *value)
 {
     tec_context *cx = rw->cx;
-    const ir_expr *bytes = ir_simplify(graph_facts_in(rw->from, rw->old), graph_type_bytes(cx, &value->type)),
+    const ir_expr *bytes = ir_simplify(graph_facts_at_start(rw->from, rw->old),
+                                       graph_type_bytes(cx, &value->type)),
                   *zero = ir_int(cx, 0);
     const op_type type = {BASE_U8, 1, base_copy(cx, &bytes, sizeof bytes)};
     const op_attr offset = op_attr_exprs(cx, "offset", &zero, 1);

@@ -324,11 +324,33 @@ graph_value *graph_add_field(graph_function *function, const char *name, graph_v
                                                           .n_attrs = 1}));
 }
 
+/* The operands fit the fields of the constructor. */
+static void demand_fields(graph_function *function, const char *data, const char *constructor,
+                          graph_value *const *in, int count)
+{
+    tec_context *cx = function->module->cx;
+    const graph_data *of = graph_find_data(function->module, data);
+    int which;
+    const graph_case *branch = of ? graph_find_case(of, constructor, &which) : NULL;
+
+    for (int k = 0; k < count; k++)
+        if (!in[k])
+            return;
+    if (!branch || branch->n != count)
+        return;
+    graph_instance i = {
+        .cx = cx, .symbol = (const ir_expr *const *)branch->symbols.at, .n = branch->symbols.n};
+    graph_demand_fit(function->module, function->body, &i, base_format(cx, "'%s': field", constructor),
+                     branch->field, graph_types_of(cx, in, count), count);
+}
+
+/* A value of the data type, by one of its constructors; NULL with an error where the fields do not fit. */
 graph_value *graph_add_construct(graph_function *function, const char *data, const char *constructor,
                                  const char *name, graph_value *const *in, int count)
 {
     graph_type t = graph_data_type(base_strdup(function->module->cx, data));
 
+    demand_fields(function, data, constructor, in, count);
     return first_result(
         add(function, &(graph_node_parts){.kind = GRAPH_CONSTRUCT,
                                           .callee = base_strdup(function->module->cx, constructor),

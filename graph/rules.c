@@ -98,10 +98,56 @@ const graph_function *graph_find_function(const graph_module *module, const char
     return NULL;
 }
 
+/* Whether the instance tells all symbols of the body that the extent has. */
+static bool is_told(const graph_instance *instance, const graph_body *body, const ir_expr *extent)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(instance->cx, extent, &vars);
+    for (int k = 0; k < vars.n; k++)
+        if (graph_binds_symbol(body, vars.at[k]) && !base_map_has(&instance->map.vars, vars.at[k]))
+            return false;
+    return true;
+}
+
+/* An extent that the operands do not tell, but that a fact of the function equates with one that they do: the
+ * function checks the fact before it returns. */
+static const ir_expr *told_by_fact(const graph_instance *instance, const graph_body *body,
+                                   const ir_expr *extent)
+{
+    for (int i = 0; i < body->facts.n && !is_told(instance, body, extent); i++) {
+        const ir_expr *fact = body->facts.at[i];
+
+        for (int side = 0; fact->op == IR_EQ && side < 2; side++)
+            if (ir_same(fact->arg[side], extent) && is_told(instance, body, fact->arg[1 - side]))
+                return fact->arg[1 - side];
+    }
+    return extent;
+}
+
+/* The type with such extents in the place of those of the function alone. */
+static graph_type told_type(const graph_instance *instance, const graph_body *body, const graph_type *type)
+{
+    graph_type out = *type, *part = base_array(instance->cx, graph_type, type->n);
+    int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
+    const ir_expr **dim = base_array(instance->cx, const ir_expr *, rank);
+
+    for (int d = 0; d < rank; d++)
+        dim[d] = told_by_fact(instance, body, type->tensor.dim[d]);
+    for (int k = 0; k < type->n; k++)
+        part[k] = told_type(instance, body, &type->part[k]);
+    out.tensor.dim = dim;
+    out.part = part;
+    return out;
+}
+
+/* First what facts tell, then the symbols that operands tell, then a variable of this call for the rest. */
 graph_type *graph_instantiated(const graph_rules *rules, graph_instance *instance, const graph_body *body)
 {
     graph_type *type = graph_types_at(rules->cx, &body->outputs, 0, body->outputs.n);
 
+    for (int k = 0; k < body->outputs.n; k++)
+        type[k] = told_type(instance, body, &type[k]);
     for (int k = 0; k < body->symbols.n; k++) {
         const ir_expr *s = body->symbols.at[k];
 
@@ -111,6 +157,78 @@ graph_type *graph_instantiated(const graph_rules *rules, graph_instance *instanc
     for (int k = 0; k < body->outputs.n; k++)
         type[k] = graph_instance_type(instance, &type[k]);
     return type;
+}
+
+/* ---- demands ---- */
+
+/* Whether no extent of the two is known to differ, and everything else is the same. */
+static bool may_be(const ir_facts *facts, const graph_type *found, const graph_type *expected)
+{
+    tec_context *cx = ir_facts_context(facts);
+
+    if (found->kind != expected->kind || found->n != expected->n || !base_same(found->data, expected->data))
+        return false;
+    if (found->kind == GRAPH_TENSOR && (found->tensor.n != expected->tensor.n ||
+                                        !base_dtype_same(found->tensor.dtype, expected->tensor.dtype)))
+        return false;
+    for (int d = 0; found->kind == GRAPH_TENSOR && d < found->tensor.n; d++)
+        if (op_differ(cx, found->tensor.dim[d], expected->tensor.dim[d]))
+            return false;
+    for (int k = 0; k < found->n; k++)
+        if (found->kind == GRAPH_TUPLE ? !may_be(facts, &found->part[k], &expected->part[k])
+                                       : !graph_types_same(facts, &found->part[k], &expected->part[k]))
+            return false;
+    return true;
+}
+
+static void demand_extents(graph_module *module, graph_body *body, const char *text, const op_type *found,
+                           const op_type *expected)
+{
+    tec_context *cx = module->cx;
+
+    for (int d = 0; d < found->n; d++) {
+        const ir_expr *left = found->dim[d], *right = expected->dim[d];
+
+        if (!ir_same(left, right) && !ir_prove_equal(graph_facts_in(module, body), left, right))
+            graph_need_in(module, body, ir_eq(cx, left, right),
+                          base_format(cx, "%s: dimension %d differs", text, d));
+    }
+}
+
+/* Into the parts of tuples. `text` names the whole types. */
+static void demand_parts(graph_module *module, graph_body *body, const char *text, const graph_type *found,
+                         const graph_type *expected)
+{
+    if (found->kind == GRAPH_TENSOR)
+        demand_extents(module, body, text, &found->tensor, &expected->tensor);
+    for (int k = 0; k < found->n && found->kind == GRAPH_TUPLE; k++)
+        demand_parts(module, body, base_format(module->cx, "%s: part %d", text, k), &found->part[k],
+                     &expected->part[k]);
+}
+
+void graph_demand_type(graph_module *module, graph_body *body, const char *what, const graph_type *found,
+                       const graph_type *expected)
+{
+    tec_context *cx = module->cx;
+    const ir_facts *facts = graph_facts_in(module, body);
+
+    if (!graph_types_same(facts, found, expected) && may_be(facts, found, expected))
+        demand_parts(module, body,
+                     base_format(cx, "%s %s, expected %s", what, graph_type_text(cx, found),
+                                 graph_type_text(cx, expected)),
+                     found, expected);
+}
+
+void graph_demand_fit(graph_module *module, graph_body *body, graph_instance *instance, const char *what,
+                      const graph_type *pattern, const graph_type *found, int count)
+{
+    for (int k = 0; k < count; k++)
+        graph_instance_bind(instance, &pattern[k], &found[k]);
+    for (int k = 0; k < count; k++) {
+        graph_type expected = graph_instance_type(instance, &pattern[k]);
+
+        graph_demand_type(module, body, base_format(module->cx, "%s %d is", what, k), &found[k], &expected);
+    }
 }
 
 /* ---- constructors ---- */

@@ -44,6 +44,15 @@ graph_type *graph_instantiated(const graph_rules *rules, graph_instance *instanc
 /* Of the program nodes: tuples, data, match, closures, checks. */
 bool graph_check_program(const graph_rules *rules);
 
+/* For constructors, before the types are compared: where `found` may turn out as `expected`, each extent that
+ * is not known to be equal becomes a demand of the body, which the run checks. Where it cannot, nothing is
+ * demanded, and the comparison refuses the types. what: "'f': operand 1 is", for the error of the run. */
+void graph_demand_type(graph_module *module, graph_body *body, const char *what, const graph_type *found,
+                       const graph_type *expected);
+/* The same of `count` types that must fit patterns. */
+void graph_demand_fit(graph_module *module, graph_body *body, graph_instance *instance, const char *what,
+                      const graph_type *pattern, const graph_type *found, int count);
+
 /* For constructors: the node, with the symbols that its results define, checked and put into the open body;
  * NULL with an error. */
 graph_node *graph_add_checked(graph_function *function, graph_node *node, const base_vec *symbols);

@@ -1,6 +1,8 @@
 /* graph/scope.c -- see scope.h. */
 #include "graph/scope.h"
 
+#include "ir/text.h"
+
 /* ---- symbols ---- */
 
 /* Whether the symbol belongs to this body itself. Symbols are compared as nodes: names are unique only among
@@ -127,9 +129,18 @@ static bool is_global(const graph_module *module, const ir_expr *condition)
 
 /* For the entry, a need over symbols of the module is a fact of the module, which is checked when it is
  * called. */
-void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition)
+void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition, const char *meaning)
 {
     graph_fact_in(module, body && body->entry && is_global(module, condition) ? NULL : body, condition);
+    if (meaning && condition)
+        base_map_put(module->cx, module->meanings, condition, (void *)meaning);
+}
+
+const char *graph_meaning(const graph_module *module, const ir_expr *fact)
+{
+    const char *meaning = base_map_get(module->meanings, fact);
+
+    return meaning ? meaning : base_format(module->cx, "'%s' does not hold", ir_expr_text(module->cx, fact));
 }
 
 bool graph_rules_out(const graph_module *module, const graph_body *body, const ir_expr *condition)
@@ -184,6 +195,16 @@ const ir_facts *graph_facts_in(const graph_module *module, const graph_body *bod
     mine->n_known_symbols = body->symbols.n;
     mine->n_known_facts = body->facts.n;
     return body->known;
+}
+
+const ir_facts *graph_facts_at_start(const graph_module *module, const graph_body *body)
+{
+    static const base_vec no_facts;
+
+    if (!body)
+        return graph_facts(module);
+    const ir_facts *outer = graph_facts_at_start(module, body->outer);
+    return body->symbols.n ? facts_of(module->cx, outer, &body->symbols, &no_facts) : outer;
 }
 
 /* ---- instances ---- */

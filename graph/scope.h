@@ -30,15 +30,22 @@
 const ir_expr *graph_symbol_in(graph_module *module, graph_body *body, const char *name);
 /* A condition that holds in the body; the module's where `body` is NULL. */
 void graph_fact_in(graph_module *module, graph_body *body, const ir_expr *condition);
-/* What an operator of the body relies on. In the entry, where only symbols of the module matter, it is the
- * module's fact: the model demands it. */
-void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition);
+/* What a node of the body relies on; `meaning` says so in words: "add 'sum': dimension 0 of ..."; NULL: the
+ * condition. In the entry, where only symbols of the module matter, it is the module's fact: the model
+ * demands it. */
+void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition, const char *meaning);
+/* What does not hold where the fact fails: "'n == m' does not hold", or its meaning. */
+const char *graph_meaning(const graph_module *module, const ir_expr *fact);
 /* Whether such a need of the entry contradicts what is known, so that no input would fulfil both. A branch or
  * a loop with such a need need not run. */
 bool graph_rules_out(const graph_module *module, const graph_body *body, const ir_expr *condition);
 /* What is known in the body: its facts, those of the bodies around it, the module's. Symbols are at least
  * 0. */
 const ir_facts *graph_facts_in(const graph_module *module, const graph_body *body);
+/* Of that, what holds from the first node of the body on, whatever its nodes compute: the facts of the
+ * module. A fact of the body about extents that data tell is checked when they are told, so memory that is
+ * allocated before must not rely on it. */
+const ir_facts *graph_facts_at_start(const graph_module *module, const graph_body *body);
 /* The module as the body sees it: with its symbols and facts, and those of the bodies around it. `known`
  * keeps one for each body that was asked for. */
 const graph_module *graph_module_in(const graph_module *module, const graph_body *body, base_map *known);

@@ -212,7 +212,7 @@ void graph_step_demand(const graph_steps *steps, const ir_expr *condition)
     graph_function *f = steps->function;
 
     if (!ir_prove(graph_facts_in(f->module, f->body), condition))
-        graph_need_in(f->module, f->body, condition);
+        graph_need_in(f->module, f->body, condition, NULL);
 }
 
 /* The count of true elements up to each place rises; the place of true element r is the first whose count is

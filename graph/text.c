@@ -12,6 +12,7 @@
 
 typedef struct {
     tec_context *cx;
+    const graph_module *m;
     base_text out;
     base_map ids; /* graph_value * -> number + 1 */
     int n, indent;
@@ -206,6 +207,14 @@ static void put_plain(printer *self, const graph_node *plain)
     base_add(self->cx, &self->out, ")");
 }
 
+static void put_fact(printer *self, const ir_expr *fact)
+{
+    const char *meaning = base_map_get(self->m->meanings, fact);
+
+    base_addf(self->cx, &self->out, "fact %s", ir_expr_text(self->cx, fact));
+    base_addf(self->cx, &self->out, meaning ? " %s\n" : "\n", meaning ? quoted(self, meaning) : "");
+}
+
 static void put_scope(printer *self, const base_vec *symbols, const base_vec *facts)
 {
     for (int i = 0; i < symbols->n; i++) {
@@ -216,7 +225,7 @@ static void put_scope(printer *self, const base_vec *symbols, const base_vec *fa
     }
     for (int i = 0; i < facts->n; i++) {
         put_indent(self);
-        base_addf(self->cx, &self->out, "fact %s\n", ir_expr_text(self->cx, facts->at[i]));
+        put_fact(self, facts->at[i]);
     }
 }
 
@@ -347,7 +356,7 @@ static void put_devices(printer *self, const base_vec *devices)
 /* The module as graph/parse.c reads it. */
 const char *graph_text(tec_context *cx, const graph_module *module, unsigned flags)
 {
-    printer p = {.cx = cx, .flags = flags};
+    printer p = {.cx = cx, .m = module, .flags = flags};
 
     if (!module)
         return NULL;

@@ -29,8 +29,11 @@ static void bind_name(lang_parser *parser, const char *name, graph_value *value)
     lang_name *n = base_new(parser->cx, lang_name);
 
     *n = (lang_name){.name = name, .value = value};
-    if (!base_same(name, "_"))
-        base_push(parser->cx, &parser->names, n);
+    if (base_same(name, "_"))
+        return;
+    base_push(parser->cx, &parser->names, n);
+    if (!base_map_has(parser->m->names, value))
+        base_map_put(parser->cx, parser->m->names, value, (void *)name);
 }
 
 /* NAME or (pattern, ...): the parts of a tuple, by their places. The parts become nodes even where their name

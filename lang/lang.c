@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "graph/rules.h"
 #include "lang/poly.h"
 
 /* ---- data types ---- */
@@ -260,6 +261,8 @@ static bool fits_result(lang_parser *parser, const lang_def *def, const graph_va
 
     graph_instance_bind(&i, &def->result, &found);
     graph_type expected = graph_instance_type(&i, &def->result);
+    graph_demand_type(parser->m, def->f->body, base_format(parser->cx, "'%s' gives", def->name), &found,
+                      &expected);
     if (graph_types_same(graph_facts_in(parser->m, def->f->body), &expected, &found) ||
         (lang_has_any(parser, &found) && lang_may_fit(parser, &expected, &found)))
         return true;

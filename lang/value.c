@@ -6,6 +6,15 @@
 
 /* ---- calls ---- */
 
+/* " 'x'" where the program calls the value so; otherwise "". */
+static const char *name_text(const lang_parser *parser, const graph_value *value)
+{
+    const char *name = base_map_get(parser->m->names, value);
+
+    name = name ? name : value->name;
+    return name ? base_format(parser->cx, " '%s'", name) : "";
+}
+
 /* Whether each operand has the declared type, with one value for each symbol of the signature. In two passes:
  * all operands bind symbols first, then all are compared, as a symbol may be bound by a later operand than
  * the one that uses it in a sum. */
@@ -20,8 +29,14 @@ static bool operands_fit(lang_parser *parser, const lang_def *def, graph_instanc
         graph_type found = graph_type_of(in[k]);
         graph_instance_bind(instance, &def->param[k], &found);
     }
+    lang_blame(parser, at);
     for (int k = 0; k < count; k++) {
         graph_type found = graph_type_of(in[k]), expected = graph_instance_type(instance, &def->param[k]);
+        const char *what =
+            base_format(parser->cx, "'%s': operand %d%s is", def->name, k + 1, name_text(parser, in[k]));
+
+        graph_demand_type(parser->m, parser->f->body, what, &found, &expected);
+        facts = graph_facts_in(parser->m, parser->f->body);
         bool any = lang_has_any(parser, &expected) || lang_has_any(parser, &found);
         if (any ? !lang_may_fit(parser, &expected, &found) : !graph_types_same(facts, &expected, &found))
             return lang_fail(parser, at, "'%s': operand %d is %s, expected %s", def->name, k + 1,

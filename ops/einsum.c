@@ -15,6 +15,7 @@ typedef struct {
     const char *result;           /* letters of the result */
     const char *letters[LETTERS]; /* of each operand */
     const ir_expr *extent[LETTERS];
+    int operand[LETTERS], at[LETTERS]; /* where the extent comes from */
 } equation;
 
 /* Splits the equation at commas and the arrow; false with an error where it does not fit the operands. */
@@ -45,12 +46,15 @@ static bool read_extents(const op_call *call, equation *self)
 {
     for (int k = 0; k < call->n_inputs; k++)
         for (int i = 0; i < call->input[k].n; i++) {
-            const ir_expr **extent = &self->extent[(unsigned char)self->letters[k][i] % LETTERS],
-                          *mine = call->input[k].dim[i];
+            int letter = (unsigned char)self->letters[k][i] % LETTERS;
+            const ir_expr **extent = &self->extent[letter], *mine = call->input[k].dim[i];
 
-            if (!*extent || ir_is_value(*extent, 1))
+            if (!*extent || ir_is_value(*extent, 1)) {
                 *extent = mine;
-            else if (!ir_is_value(mine, 1) && !op_equal(call, *extent, mine))
+                self->operand[letter] = k;
+                self->at[letter] = i;
+            } else if (!ir_is_value(mine, 1) &&
+                       !op_equal_extents(call, self->operand[letter], self->at[letter], k, i))
                 return op_fail(call,
                                "dimension '%c' of operand %d, which is %s, has another extent elsewhere",
                                self->letters[k][i], k, op_type_text(call->cx, &call->input[k]));

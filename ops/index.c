@@ -93,7 +93,7 @@ static bool gather_nd_relation(op_call *call)
     for (int i = batch + (int)length; i < data->n; i++)
         dim[n++] = data->dim[i];
     for (int i = 0; i < batch; i++)
-        if (!op_equal(call, data->dim[i], at->dim[i]))
+        if (!op_equal_extents(call, 0, i, 1, i))
             return op_fail(call, "batch dimension %d of %s and %s differs", i, op_type_text(call->cx, data),
                            op_type_text(call->cx, at));
     call->output[0] = (op_type){data->dtype, n, dim};

@@ -73,7 +73,7 @@ static bool read_matmul(const op_call *call, op_matmul *matmul)
     matmul->k =
         b->dim[b->n - 2 + matmul->trans_b]; /* of B, which may be packed before A's extents are known */
     matmul->n = b->dim[b->n - 1 - matmul->trans_b];
-    if (!op_equal(call, a->dim[a->n - 1 - matmul->trans_a], matmul->k))
+    if (!op_equal_extents(call, 0, a->n - 1 - matmul->trans_a, 1, b->n - 2 + matmul->trans_b))
         return op_fail(call, "cannot multiply %s by %s: the inner dimensions differ",
                        op_type_text(call->cx, a), op_type_text(call->cx, b));
     matmul->batch = (a->n > b->n ? a->n : b->n) - 2;

@@ -51,43 +51,106 @@ const char *op_type_text(tec_context *cx, const op_type *type)
     return base_text_str(cx, &text);
 }
 
-/* One dimension of two operands under NumPy's rules; NULL: they do not fit. An extent 1 gives way to the
- * other. A symbol that may be 1 when the program runs does not: n against 8 needs the proof that n is 8. */
-static const ir_expr *broadcast_dim(const op_call *call, const ir_expr *left, const ir_expr *right)
+/* What the user calls the operand: "operand 1 'x'". */
+static const char *operand_text(const op_call *call, int k)
 {
+    const char *name = call->operand ? call->operand[k] : NULL;
+
+    return name && *name ? base_format(call->cx, "operand %d '%s'", k, name)
+                         : base_format(call->cx, "operand %d", k);
+}
+
+static const char *equal_text(const op_call *call, int k, int i, int l, int j)
+{
+    const char *name = call->name && *call->name ? base_format(call->cx, " '%s'", call->name) : "";
+
+    return base_format(call->cx, "%s%s: dimension %d of %s and dimension %d of %s must be equal",
+                       call->op->name, name, i, operand_text(call, k), j, operand_text(call, l));
+}
+
+/* Whether the extents differ whatever the symbols are: 3 and 4, n and n + 1. Facts are left out: those of
+ * code that is never reached may contradict each other, and then would prove anything. */
+bool op_differ(tec_context *cx, const ir_expr *left, const ir_expr *right)
+{
+    int64_t distance;
+
+    return ir_is_int(ir_simplify(ir_facts_new(cx, NULL), ir_sub(cx, left, right)), &distance) &&
+           distance != 0;
+}
+
+static bool known_equal(const op_call *call, const ir_expr *left, const ir_expr *right)
+{
+    return left == right || ir_same(left, right) || (call->facts && ir_prove_equal(call->facts, left, right));
+}
+
+static void demand(const op_call *call, const ir_expr *condition, const char *text)
+{
+    op_demand *d = base_new(call->cx, op_demand);
+
+    *d = (op_demand){condition, text};
+    base_push(call->cx, call->needs, d);
+}
+
+/* Operands whose dimensions broadcast, as far as they were seen. */
+typedef struct {
+    const op_call *call;
+    const ir_expr **dim;
+    int *operand, *at; /* where the extent comes from */
+} broadcasting;
+
+/* The extent of both under NumPy's rules; NULL: they do not fit. An extent 1 gives way to the other. A symbol
+ * that may be 1 when the program runs does not: n and m must be equal. Of two equal extents the number stays.
+ */
+static const ir_expr *broadcast_dim(const broadcasting *self, int dim, int operand, int at)
+{
+    const op_call *call = self->call;
+    const ir_expr *left = self->dim[dim], *right = call->input[operand].dim[at];
+    int64_t number;
+
     if (ir_is_value(left, 1))
         return right;
-    if (ir_is_value(right, 1) || left == right || ir_same(left, right))
+    if (ir_is_value(right, 1) || known_equal(call, left, right))
         return left;
-    return call->facts && ir_prove_equal(call->facts, left, right) ? left : NULL;
+    if (!call->needs || op_differ(call->cx, left, right))
+        return NULL;
+    demand(call, ir_eq(call->cx, left, right),
+           equal_text(call, self->operand[dim], self->at[dim], operand, at));
+    return ir_is_int(right, &number) ? right : left;
 }
 
 /* The shape that all operands broadcast to, by NumPy's rule: dimensions are aligned at the end, and an extent
  * of 1 fits any other.
  *
  *     f32[n, 1, 4] and f32[3, 1]     [n, 3, 4]
- *     f32[n, 4] and f32[m]           refused, unless m = 4 is a fact
+ *     f32[n, 4] and f32[m]           [n, 4], with the demand that m is 4
  *
  * The element type is that of the first operand; relations that want another set it. */
 bool op_broadcast(const op_call *call, op_type *out)
 {
+    broadcasting b = {.call = call};
     int n = 0;
 
     for (int k = 0; k < call->n_inputs; k++)
         n = call->input[k].n > n ? call->input[k].n : n;
-    const ir_expr **dim = base_array(call->cx, const ir_expr *, n);
+    b.dim = base_array(call->cx, const ir_expr *, n);
+    b.operand = base_array(call->cx, int, n);
+    b.at = base_array(call->cx, int, n);
     for (int k = 0; k < call->n_inputs; k++)
         for (int i = 0; i < call->input[k].n; i++) {
             int at = n - call->input[k].n + i;
-            const ir_expr *mine = call->input[k].dim[i],
-                          *both = dim[at] ? broadcast_dim(call, dim[at], mine) : mine;
+            const ir_expr *before = b.dim[at],
+                          *both = before ? broadcast_dim(&b, at, k, i) : call->input[k].dim[i];
 
             if (!both)
                 return op_fail(call, "operand %d is %s: dimension %d does not broadcast with '%s'", k,
-                               op_type_text(call->cx, &call->input[k]), i, ir_expr_text(call->cx, dim[at]));
-            dim[at] = both;
+                               op_type_text(call->cx, &call->input[k]), i, ir_expr_text(call->cx, before));
+            if (both != before) {
+                b.operand[at] = k;
+                b.at[at] = i;
+            }
+            b.dim[at] = both;
         }
-    *out = (op_type){call->input[0].dtype, n, dim};
+    *out = (op_type){call->input[0].dtype, n, b.dim};
     return true;
 }
 
@@ -251,25 +314,43 @@ bool op_has_input(const op_call *call, int k)
     return k < call->n_inputs && call->input[k].n >= 0;
 }
 
-/* What cannot be proven becomes a need of the model, where the caller collects needs: f32[m, k] times f32[j,
- * n] is allowed, and k = j is checked when the model is called. Two different numbers are never equal. */
-bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right)
+/* Whether the extents are proven equal; *open: they may be, and the caller takes what is left to check. Two
+ * different numbers are never equal. */
+static bool compare(const op_call *call, const ir_expr *left, const ir_expr *right, bool *open)
 {
     int64_t x, y;
+    bool numbers = ir_is_int(left, &x) && ir_is_int(right, &y),
+         equal = numbers ? x == y : known_equal(call, left, right);
 
-    if (ir_is_int(left, &x) && ir_is_int(right, &y))
-        return x == y;
-    if (ir_same(left, right) || (call->facts && ir_prove_equal(call->facts, left, right)))
-        return true;
-    if (call->needs)
-        base_push(call->cx, call->needs, ir_eq(call->cx, left, right));
-    return call->needs != NULL;
+    *open = !equal && !numbers && call->needs;
+    return equal;
+}
+
+/* What cannot be proven becomes a need of the model, where the caller collects needs: f32[m, k] times f32[j,
+ * n] is allowed, and k = j is checked when the model is called. */
+bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right)
+{
+    bool open, equal = compare(call, left, right, &open);
+
+    if (open)
+        demand(call, ir_eq(call->cx, left, right), NULL);
+    return equal || open;
+}
+
+bool op_equal_extents(const op_call *call, int k, int i, int l, int j)
+{
+    const ir_expr *left = call->input[k].dim[i], *right = call->input[l].dim[j];
+    bool open, equal = compare(call, left, right, &open);
+
+    if (open)
+        demand(call, ir_eq(call->cx, left, right), equal_text(call, k, i, l, j));
+    return equal || open;
 }
 
 void op_need(const op_call *call, const ir_expr *condition)
 {
     if (call->needs && !(call->facts && ir_prove(call->facts, condition)))
-        base_push(call->cx, call->needs, condition);
+        demand(call, condition, NULL);
 }
 
 op_attr op_attr_int(const char *name, int64_t v)

@@ -66,6 +66,12 @@ typedef struct {
     bool mapped; /* in a file: their pages may be given back, and are read again when they are needed */
 } op_constant;
 
+/* A condition over symbols that the relation of an operator relies on. */
+typedef struct {
+    const ir_expr *condition;
+    const char *text; /* what must hold, in words: "add 'sum': dimension 0 of ..."; NULL: the condition */
+} op_demand;
+
 struct op_call {
     tec_context *cx;
     const op_info *op;
@@ -74,6 +80,9 @@ struct op_call {
     base_loc loc;
     int n_inputs, n_outputs, n_attrs;
     const op_type *input; /* an operand that is left out has n = -1 */
+    /* for each input, what the user calls it, for messages; NULL where it has no name; the array may be
+     * NULL */
+    const char *const *operand;
     /* for each input, NULL unless known at build time; the array may be NULL */
     const op_constant *const *constant;
     /* for each input of an element-wise operator, NULL unless the body is to use this number in place of a
@@ -82,8 +91,8 @@ struct op_call {
     const op_attr *attr;
     op_type *output;       /* filled by op_infer */
     const ir_facts *facts; /* about symbols; may be NULL */
-    /* takes conditions over symbols that the relation relies on, for the caller to check; NULL: none may be
-     * left open */
+    /* takes what the relation relies on (op_demand *), for the caller to check; NULL: nothing may be left
+     * open */
     base_vec *needs;
 };
 
@@ -162,11 +171,16 @@ bool op_has_input(const op_call *call, int k);
 /* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither
  * is possible. */
 bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right);
+/* The same of dimension i of operand k and dimension j of operand l, which the demand names. */
+bool op_equal_extents(const op_call *call, int k, int i, int l, int j);
+bool op_differ(tec_context *cx, const ir_expr *left, const ir_expr *right); /* whatever the symbols are */
 /* A condition that callers must keep: left to them (see needs) unless it is proven, or nobody takes it. */
 void op_need(const op_call *call, const ir_expr *condition);
 /* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
 bool op_fail(const op_call *call, const char *fmt, ...) BASE_PRINTF(2, 3);
-bool op_broadcast(const op_call *call, op_type *out);           /* NumPy rules over all inputs */
+/* NumPy's rules over all inputs. Only an extent that is the number 1 gives way to another; two unknown
+ * extents must be equal, which is left to the caller as op_equal leaves it. */
+bool op_broadcast(const op_call *call, op_type *out);
 const char *op_type_text(tec_context *cx, const op_type *type); /* "f32[n, 64]" */
 const char *op_stage_name(te_def *def, const char *base);       /* unique in def */
 /* The one stage of an operator with one output. */

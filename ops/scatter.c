@@ -124,7 +124,7 @@ static bool scatter_elements_relation(op_call *call)
             call, "the data are %s, the indices are %s and the updates are %s: expected equal ranks",
             op_type_text(call->cx, data), op_type_text(call->cx, at), op_type_text(call->cx, updates));
     for (int i = 0; i < at->n; i++)
-        if (!op_equal(call, at->dim[i], updates->dim[i]))
+        if (!op_equal_extents(call, 1, i, 2, i))
             return op_fail(call, "the indices are %s, but the updates are %s: expected equal shapes",
                            op_type_text(call->cx, at), op_type_text(call->cx, updates));
     call->output[0] = *data;
@@ -180,12 +180,12 @@ static bool scatter_nd_relation(op_call *call)
     if (!check_types(call))
         return false;
     if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n ||
-        updates->n != 1 + data->n - (int)length || !op_equal(call, at->dim[0], updates->dim[0]))
+        updates->n != 1 + data->n - (int)length || !op_equal_extents(call, 1, 0, 2, 0))
         return op_fail(
             call, "the shapes of the data, %s, the indices, %s, and the updates, %s, do not fit each other",
             op_type_text(call->cx, data), op_type_text(call->cx, at), op_type_text(call->cx, updates));
     for (int i = 1; i < updates->n; i++)
-        if (!op_equal(call, updates->dim[i], data->dim[(int)length + i - 1]))
+        if (!op_equal_extents(call, 2, i, 0, (int)length + i - 1))
             return op_fail(call,
                            "dimension %d of the updates, %s, differs from that dimension of the data, %s", i,
                            op_type_text(call->cx, updates), op_type_text(call->cx, data));

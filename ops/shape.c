@@ -297,8 +297,7 @@ static bool concat_relation(op_call *call)
             return op_fail(call, "operand %d is %s, but the first operand is %s", k,
                            op_type_text(call->cx, type), op_type_text(call->cx, first));
         for (int i = 0; i < type->n; i++)
-            if (i != at && !ir_same(type->dim[i], first->dim[i]) &&
-                !(call->facts && ir_prove_equal(call->facts, type->dim[i], first->dim[i])))
+            if (i != at && !op_equal_extents(call, 0, i, k, i))
                 return op_fail(call, "operand %d is %s, but the first operand is %s: dimension %d differs", k,
                                op_type_text(call->cx, type), op_type_text(call->cx, first), i);
         sum = ir_add(call->cx, sum, type->dim[at]);
@@ -342,8 +341,10 @@ static bool expand_relation(op_call *call)
     if (!shape || shape->kind != OP_ATTR_EXPRS)
         return op_fail(call, "attribute 'shape' is missing");
     op_type both[2] = {call->input[0], {call->input[0].dtype, shape->n, shape->exprs}};
+    const char *name[2] = {call->operand ? call->operand[0] : NULL, "shape"};
     op_call two = *call;
     two.input = both;
+    two.operand = name;
     two.n_inputs = 2;
     return op_broadcast(&two, &call->output[0]);
 }

@@ -447,6 +447,7 @@ static bool check_instruction(const checker *self, const int32_t *words)
     case RT_RESHAPE_TENSOR: return check_reshape(self, words);
     case RT_DIM: return check_dim(self, words);
     case RT_CHECK: return is_kind(self, words[1], RT_TYPE_NUMBER);
+    case RT_EQUAL: return is_kind(self, words[1], RT_TYPE_NUMBER) && is_kind(self, words[2], RT_TYPE_NUMBER);
     case RT_TAIL: return check_tail(self, &program->functions[words[1]], words + 2);
     case RT_EXTENT: return check_extent(self, words);
     case RT_SCALAR: return is_kind(self, words[1], RT_TYPE_NUMBER) && is_scalar(self, words[2]);

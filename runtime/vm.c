@@ -594,6 +594,17 @@ static bool append(run *self, const int32_t *words)
     return true;
 }
 
+static bool check_equal(const run *self, const int32_t *w)
+{
+    char text[400];
+
+    if (self->r[w[1]].i == self->r[w[2]].i)
+        return true;
+    snprintf(text, sizeof text, "%.340s: %lld and %lld", self->p->program->texts[w[3]],
+             (long long)self->r[w[1]].i, (long long)self->r[w[2]].i);
+    return fail(self, TEC_INVALID, text);
+}
+
 /* The number comes from a tag, so this fails only for damaged values. */
 static bool choose(run *self, const int32_t *w)
 {
@@ -657,6 +668,7 @@ static int32_t set_register(run *self, const int32_t *words)
     case RT_GET_TAG: self->r[words[1]].i = rt_as_node(self->r[words[2]].o)->tag; return 3;
     case RT_CHECK:
         return self->r[words[1]].i || fail(self, TEC_INVALID, program->program->texts[words[2]]) ? 3 : 0;
+    case RT_EQUAL: return check_equal(self, words) ? 4 : 0;
     case RT_EXTENT: self->r[words[1]].i = rt_as_tensor(self->r[words[2]].o)->shape[words[3]]; return 4;
     case RT_SCALAR: return read_scalar(self, words) ? 3 : 0;
     default: fail(self, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
@@ -713,6 +725,7 @@ static bool step(run *self, bool *done)
     case RT_FREE_TENSOR:
     case RT_GET_TAG:
     case RT_CHECK:
+    case RT_EQUAL:
     case RT_EXTENT:
     case RT_SCALAR: words = set_register(self, w); break;
     case RT_INVOKE_PACKED:

@@ -30,7 +30,7 @@ static void print_counts(const fuzz_program_counts *counts)
     printf("\ncases with functions with type parameters:");
     for (int i = 0; i < FUZZ_N_USES; i++)
         printf("%s %s %" PRId64, i ? "," : "", fuzz_program_uses[i], counts->use[i]);
-    printf("\n");
+    printf("\ncases that stop at extents that are not equal: %" PRId64 "\n", counts->stops);
 }
 
 /* Each case in a context of its own, so that memory does not grow with their number. */

@@ -31,6 +31,52 @@ static bool repeat(fuzz_program *self)
     return dim[0] && vector && fuzz_keep(self, FUZZ_ROWS, fuzz_shaped(self, "expand", vector, dim, 2));
 }
 
+/* The number as an extent, or rarely another number: then the run may stop. */
+static const ir_expr *same_extent(fuzz_program *self, graph_value *number)
+{
+    return fuzz_extent(self, fuzz_draw(&self->state, 5) ? number : fuzz_pick(self, FUZZ_NUMBER));
+}
+
+/* Two tensors whose extents are two symbols, which only the run can compare. */
+static bool meet(fuzz_program *self)
+{
+    static const char *const ops[] = {"add", "sub", "mul", "concat"};
+    graph_value *number = fuzz_pick(self, FUZZ_NUMBER);
+    const ir_expr *width = ir_int(self->cx, FUZZ_WIDTH), *dim[] = {fuzz_extent(self, number), width},
+                  *other[] = {same_extent(self, number), width};
+    graph_value *in[] = {fuzz_pick(self, FUZZ_VECTOR), fuzz_pick(self, FUZZ_VECTOR)}, *both;
+    op_attr axis = op_attr_int("axis", 1);
+    const int64_t second[] = {1};
+    op_attr mean[] = {op_attr_ints(self->cx, "axes", second, 1), op_attr_int("keepdims", 1)};
+    int which = (int)fuzz_draw(&self->state, BASE_COUNT(ops));
+
+    if (!dim[0] || !other[0] || !in[0] || !in[1])
+        return false;
+    in[0] = fuzz_shaped(self, "expand", in[0], dim, 2);
+    in[1] = fuzz_shaped(self, "expand", in[1], other, 2);
+    both = fuzz_op(self, ops[which], in, 2, &axis, which == 3);
+    if (which == 3) /* the halves side by side: subtracted from their mean */
+        both = fuzz_two(self, "sub", in[fuzz_draw(&self->state, 2)],
+                        fuzz_op(self, "reduce_mean", &both, 1, mean, 2));
+    return fuzz_keep(self, FUZZ_ROWS, fuzz_op(self, "tanh", &both, 1, NULL, 0));
+}
+
+/* Elements of two vectors by one set of flags: as many of both. */
+static bool meet_by_data(fuzz_program *self)
+{
+    graph_value *ints = fuzz_pick(self, FUZZ_INTS), *out[2];
+
+    if (!ints)
+        return false;
+    graph_value *flags = fuzz_two(self, "greater", ints, fuzz_number(self, 1)),
+                *other = fuzz_within(self, fuzz_two(self, "mul", ints, ints), FUZZ_INTS_BELOW);
+    for (int k = 0; k < 2; k++)
+        if (!add(self, "compress", (graph_value *[]){k ? other : ints, flags}, 2, NULL, 0, &out[k]))
+            return false;
+    graph_value *sum = fuzz_two(self, "add", out[0], out[1]);
+    return sum && fuzz_keep(self, FUZZ_INTS, fuzz_within(self, sum, FUZZ_INTS_BELOW));
+}
+
 /* The first rows: a number of them, or all where there are fewer. */
 static bool head(fuzz_program *self)
 {
@@ -45,7 +91,7 @@ static bool head(fuzz_program *self)
         fuzz_extent(self, fuzz_two(self, "min", number, fuzz_op(self, "values", NULL, 0, values, 2)));
     if (!k)
         return false;
-    graph_need_in(self->m, self->f->body, ir_le(cx, k, rows->type.dim[0]));
+    graph_need_in(self->m, self->f->body, ir_le(cx, k, rows->type.dim[0]), NULL);
     const ir_expr *begin[] = {ir_int(cx, 0), ir_int(cx, 0)}, *extent[] = {k, ir_int(cx, FUZZ_WIDTH)};
     op_attr slice[] = {op_attr_exprs(cx, "begin", begin, 2), op_attr_exprs(cx, "extent", extent, 2),
                        op_attr_ints(cx, "step", one, 2)};
@@ -158,6 +204,8 @@ static bool boxes(fuzz_program *self)
 const fuzz_statement fuzz_dynamic[] = {
     {"repeat", 3, repeat},
     {"head", 4, head},
+    {"meet", 4, meet},
+    {"meet_by_data", 1, meet_by_data},
     {"rows_of_table", 4, rows_of_table},
     {"sum_of_ints", 3, sum_of_ints},
     {"arange", 4, arange},

@@ -37,6 +37,7 @@ typedef struct {
     int64_t passed[FUZZ_MAX_PASSES];
     int n_passes;
     int64_t use[FUZZ_N_USES]; /* of functions with type parameters */
+    int64_t stops;            /* whose run ends at extents that are not equal, as it must */
 } fuzz_program_counts;
 
 /* With a place for each pass. */

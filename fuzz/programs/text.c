@@ -18,12 +18,26 @@ static uint64_t draw(fuzz_text *self, uint64_t n)
 
 /* ---- expressions ---- */
 
+/* Two extents that only the run can compare: of an operator, a call, or a declared result. They are equal,
+ * unless the names differ, where they may not be: then both ways of running stop. */
+static void add_meeting_rows(fuzz_text *self, int name)
+{
+    int other = draw(self, 3) ? name : (int)draw(self, (uint64_t)self->n_rows);
+
+    switch (draw(self, 4)) {
+    case 0: ADD(self, "tanh(m%d - grow(Nil, m%d))", name, other); break;
+    case 1: ADD(self, "lap(m%d, grow(Nil, m%d))", name, other); break;
+    case 2: ADD(self, "kept(m%d, m%d)", name, other); break;
+    default: ADD(self, "where(m%d > 0.125, grow(Nil, m%d), m%d)", name, name, other); break;
+    }
+}
+
 /* An expression of type f32[?, WIDTH] that is not deeper than `depth`. */
 void fuzz_add_rows(fuzz_text *self, int depth)
 {
     int name = (int)draw(self, (uint64_t)self->n_rows);
 
-    switch (depth > 0 ? draw(self, 6) : 0) {
+    switch (depth > 0 ? draw(self, 8) : 0) {
     case 1:
         ADD(self, "concat(m%d, ", name);
         fuzz_add_rows(self, depth - 1);
@@ -41,6 +55,7 @@ void fuzz_add_rows(fuzz_text *self, int depth)
         break;
     case 4: ADD(self, "relu(m%d)", name); break;
     case 5: fuzz_add_by_generics(self, &fuzz_rows_type, depth - 1); break;
+    case 6: add_meeting_rows(self, name); break;
     default: ADD(self, "m%d", name);
     }
 }
@@ -198,6 +213,10 @@ static void put_helpers(fuzz_text *self)
         WIDTH);
     ADD(self, "    Cons(x, rest) => grow(rest, concat(%s, axis = 0))\n  }\n}\n",
         draw(self, 2) ? "acc, tanh(x)" : "relu(x), acc");
+    ADD(self, "def lap(a: f32[n, %d], b: f32[n, %d]) -> f32[n, %d] { tanh(a + b * 0.5) }\n", WIDTH, WIDTH,
+        WIDTH);
+    ADD(self, "def kept(a: f32[n, %d], b: f32[?, %d]) -> f32[n, %d] { %s }\n", WIDTH, WIDTH, WIDTH,
+        draw(self, 2) ? "grow(Nil, b)" : "relu(grow(Nil, b))");
     ADD(self, "def down(k: i64, v0: f32[%d]) -> f32[%d] {\n", WIDTH, WIDTH);
     ADD(self, "  if k > 0 { down(k - 1, tanh(v0 * 0.5 + 0.25)) } else { v0 }\n}\n");
     ADD(self, "def build(k: i64, m: f32[n, %d], l: List) -> List {\n", WIDTH);

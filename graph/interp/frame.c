@@ -124,6 +124,23 @@ bool interp_extent(const interp_frame *frame, base_loc loc, const ir_expr *expr,
     return true;
 }
 
+/* "n = 3, m = 4": the values of a condition's variables; of two numbers that differ, both: "3 and 4". */
+static const char *values_text(tec_context *cx, const ir_expr *fact, const base_map *vars)
+{
+    base_text values = {0};
+    ir_value left, right;
+
+    if (fact->op == IR_EQ && ir_eval(cx, fact->arg[0], vars, &left) &&
+        ir_eval(cx, fact->arg[1], vars, &right))
+        return base_format(cx, "%lld and %lld", (long long)left.i, (long long)right.i);
+    for (int k = 0; k < vars->cap; k++)
+        if (vars->slots[k].key)
+            base_addf(cx, &values, "%s%s = %lld", values.n ? ", " : "",
+                      ((const ir_expr *)vars->slots[k].key)->var.name,
+                      (long long)((const ir_value *)vars->slots[k].value)->i);
+    return base_text_str(cx, &values);
+}
+
 /* Facts whose symbols all have values now must hold; the others wait. */
 static bool check_facts(interp_frame *frame, base_loc loc)
 {
@@ -137,16 +154,10 @@ static bool check_facts(interp_frame *frame, base_loc loc)
         if (!gather(frame, fact, &vars, &missing))
             base_push(frame->in->cx, &later, fact);
         else if (!ir_eval(frame->in->cx, fact, &vars, &v) || !v.i) {
-            base_text values = {0};
+            const char *values = values_text(frame->in->cx, fact, &vars);
 
-            for (int k = 0; k < vars.cap; k++)
-                if (vars.slots[k].key)
-                    base_addf(frame->in->cx, &values, "%s%s = %lld", values.n ? ", " : "",
-                              ((const ir_expr *)vars.slots[k].key)->var.name,
-                              (long long)((const ir_value *)vars.slots[k].value)->i);
-            base_fail(frame->in->cx, TEC_INVALID, loc, "'%s' does not hold%s%s",
-                      ir_expr_text(frame->in->cx, fact), values.n ? ": " : "",
-                      base_text_str(frame->in->cx, &values));
+            base_fail(frame->in->cx, TEC_INVALID, fact->loc.line > 0 ? fact->loc : loc, "%s%s%s",
+                      graph_meaning(frame->in->m, fact), *values ? ": " : "", values);
             return false;
         }
     }

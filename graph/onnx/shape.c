@@ -392,7 +392,7 @@ static bool slice_element(onnx_node *node, slices *self, int axis, const ir_expr
         !ir_prove_le(facts, ir_int(cx, 0), start))
         return false;
     if (!ir_prove_le(facts, end, node->in[0]->type.dim[axis]))
-        graph_need_in(node->im->m, node->im->f->body, ir_le(cx, end, node->in[0]->type.dim[axis]));
+        graph_need_in(node->im->m, node->im->f->body, ir_le(cx, end, node->in[0]->type.dim[axis]), NULL);
     self->begin[axis] = start;
     self->extent[axis] = ir_int(cx, 1);
     return true;

@@ -25,7 +25,7 @@ void onnx_demand(onnx_node *node, const ir_expr *condition)
         onnx_wrong(node, "needs %s, which what stands before rules out: the model could never run",
                    ir_expr_text(node->cx, condition));
     else if (!ir_prove(facts_here(node), condition))
-        graph_need_in(node->im->m, node->im->f->body, condition);
+        graph_need_in(node->im->m, node->im->f->body, condition, NULL);
 }
 
 /* ---- split ---- */

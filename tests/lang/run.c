@@ -88,7 +88,8 @@ Test(lang, errors_show_line_column_and_caret)
 {
     refuses(MAIN("x + z"), "there is no value, function, constructor or operator 'z'", "\n  x + z\n      ^");
     refuses(MAIN("x + "), "expected an expression, found '}'", "p.tecp:3");
-    refuses(MAIN("y"), "'main' gives f32[3], expected f32[n]", "p.tecp:1");
+    refuses(MAIN("concat(x, x, y, axis = 0)"), "'main' gives f32[n * 2 + 3], expected f32[n]", "p.tecp:1");
+    refuses(MAIN("reshape(x, shape = [n, 1])"), "'main' gives f32[n, 1], expected f32[n]", "p.tecp:1");
     refuses(MAIN("main(x, x)"), "'main' takes 4 operands, found 2", ":3: error: ");
     refuses(MAIN("main(x, y, x, b)"), "'main': operand 3 is f32[n], expected i64[]", ":3: error: ");
     refuses(MAIN("let (a, c) = x x"), "the pattern does not fit a value of type f32[n]", ":7: error: ");
@@ -113,7 +114,7 @@ Test(lang, what_runs_along_a_tensor_is_checked)
             ":8: error: ");
     refuses(MAIN("scan(y, x, (s, e) => s)"), "scan's function gives (state, element), found f32[n]",
             ":24: error: ");
-    refuses(MAIN("fold(y, x, (s, e) => y)"), "'fold'", ":3: error: ");
+    refuses(MAIN("fold(y, x, (s, e) => concat(s, y, axis = 0))"), "'fold'", ":3: error: ");
     refuses(MAIN("map(y, e => e)"), "expected '(', found 'e'", ":10: error: ");
 }
 

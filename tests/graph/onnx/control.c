@@ -270,3 +270,101 @@ Test(onnx_control, what_a_body_does_not_support_is_named)
                   strstr(tec_context_error(cx), "'the_b' (Bar)"),
               "%s", tec_context_error(cx));
 }
+
+/* ---- extents that must be equal ---- */
+
+/* x + y, of two unknown extents. */
+static void open_sum(void)
+{
+    open_model(13);
+    input("x", 1, "n");
+    input("y", 1, "m");
+    node("Neg", "y", "minus", NULL);
+    node("Add", "x,minus", "z", NULL);
+    output("z");
+}
+
+Test(onnx_control, two_unknown_extents_are_compared_by_the_run)
+{
+    const float x[] = {1, 2, 3, 4}, y[] = {5, 5, 5, 5}, expected[] = {-4, -3, -2};
+    const int64_t three = 3;
+
+    open_sum();
+    compiled c = compile_program(imported());
+    for (int64_t n = 1; n < 5; n++) {
+        const DLTensor in[] = {tensor_of(f32, x, 1, &three), tensor_of(f32, y, 1, &n)};
+        tec_error err = {0};
+        tec_object *given[2], *out;
+
+        if (n == 3) {
+            gives(&c, in, 2, 0, 1, &three, expected);
+            continue;
+        }
+        for (int i = 0; i < 2; i++)
+            given[i] = tec_object_tensor(c.program, &in[i], &err);
+        cr_assert_not(tec_program_run(c.program, given, 2, &out, 1, &err));
+        const char *words = base_format(
+            cx, "dimension 0 of operand 0 'x' and dimension 0 of operand 1 'minus' must be equal: 3 and %d",
+            (int)n);
+        cr_assert(strstr(err.text, words), "found: %s\nexpected: %s", err.text, words);
+        for (int i = 0; i < 2; i++)
+            tec_object_free(given[i]);
+    }
+    discard(&c);
+}
+
+Test(onnx_control, two_unknown_extents_are_compared_when_a_static_model_is_called)
+{
+    const float x[] = {1, 2, 3, 4};
+
+    open_sum();
+    compiled c = compile_model(imported());
+    for (int64_t n = 1; n < 5; n++) {
+        const DLTensor a = tensor_of(f32, x, 1, &(int64_t){3}), b = tensor_of(f32, x, 1, &n);
+        tec_error err = {0};
+        bool ran = tec_executor_set_input(c.executor, 0, &a, &err) &&
+                   tec_executor_set_input(c.executor, 1, &b, &err) && tec_executor_run(c.executor, &err);
+
+        cr_assert_eq(ran, n == 3, "%s", err.text);
+        cr_assert(ran ||
+                      strstr(err.text, "operand 1 'minus' must be equal), which does not hold where n = 3"),
+                  "%s", err.text);
+    }
+    discard(&c);
+}
+
+/* A scan over two sequences of lengths that only the run knows. */
+Test(onnx_control, sequences_of_a_scan_are_as_long_as_each_other)
+{
+    const float x[] = {1, 2, 3, 4}, zero = 0, sum = 12;
+    tec_error err = {0};
+    tec_object *given[3], *out;
+
+    open_model(13);
+    scalar_input("s", 1);
+    input("x", 1, "n");
+    input("y", 1, "m");
+    open_body();
+    body_input("t");
+    body_input("a");
+    body_input("b");
+    node("Add", "t,a", "u", NULL);
+    node("Add", "u,b", "next", NULL);
+    output("next");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Scan", "s,x,y", "z", body, attr_int("num_scan_inputs", 2));
+    output("z");
+    compiled c = compile_program(imported());
+    const DLTensor s = tensor_of(f32, &zero, 0, NULL), a = tensor_of(f32, x, 1, &(int64_t){3}),
+                   b = tensor_of(f32, x, 1, &(int64_t){4});
+    gives(&c, (const DLTensor[]){s, a, a}, 3, 0, 0, NULL, &sum);
+    const DLTensor in[] = {s, a, b};
+    for (int i = 0; i < 3; i++)
+        given[i] = tec_object_tensor(c.program, &in[i], &err);
+    cr_assert_not(tec_program_run(c.program, given, 3, &out, 1, &err));
+    cr_assert(strstr(err.text, "operand 2 runs along i64[m], expected i64[n]: dimension 0 differs: 4 and 3"),
+              "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        tec_object_free(given[i]);
+    discard(&c);
+}
