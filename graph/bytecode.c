@@ -464,6 +464,8 @@ static bool emit_inputs(graph_code *code, const graph_function *function)
 
         graph_code_bind_symbols(code, &t, k);
     }
+    if (!graph_code_solve_symbols(code, function->body))
+        return false;
     if (!function->body->entry)
         return true;
     for (int k = 0; k < function->body->inputs.n; k++) {

@@ -361,6 +361,104 @@ void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t r
     }
 }
 
+/* The only symbol in the extent that has no register; NULL: there is none, or more than one. */
+static const ir_expr *only_unbound(const graph_code *code, const ir_expr *extent)
+{
+    const ir_expr *only = NULL;
+    base_vec vars = {0};
+
+    ir_free_vars(code->cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (graph_code_register_of(code, vars.at[i]) < 0) {
+            if (only)
+                return NULL;
+            only = vars.at[i];
+        }
+    return only;
+}
+
+/* From x: f32[n * 2 + m], n is (the extent of x - m) // 2. The caller of the function has checked that this
+ * is exact and not negative; of the entry, graph_code_check_input compares the extent. */
+static bool solve_symbol(graph_code *code, const ir_expr *extent, int32_t tensor, int axis)
+{
+    tec_context *cx = code->cx;
+    const ir_expr *symbol = only_unbound(code, extent), *rest, *found = ir_var(cx, "found", BASE_I64);
+    int64_t by;
+
+    if (!symbol || !graph_extent_tells(cx, extent, symbol, &by, &rest))
+        return false;
+    int32_t reg = graph_code_new_number(code);
+    put_extent(code, reg, tensor, axis);
+    graph_code_bind(code, found, reg);
+    reg = graph_code_compute(code, ir_floordiv(cx, ir_sub(cx, found, rest), ir_int(cx, by)));
+    graph_code_bind(code, symbol, reg);
+    return reg >= 0;
+}
+
+/* A hook of graph_type_each: false where an extent has a symbol without a register. */
+static bool is_solved(void *code, const op_type *type)
+{
+    base_vec vars = {0};
+
+    for (int d = 0; d < type->n; d++)
+        ir_free_vars(((graph_code *)code)->cx, type->dim[d], &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (graph_code_register_of(code, vars.at[i]) < 0)
+            return false;
+    return true;
+}
+
+/* Whether a symbol got its register here. Parts of a tuple are fetched as in graph_code_bind_symbols. */
+static bool solve_symbols_of(graph_code *code, const graph_type *type, int32_t reg)
+{
+    bool solved = false;
+
+    if (graph_type_each(type, is_solved, code))
+        return false;
+    for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
+        solved = solve_symbol(code, type->tensor.dim[d], reg, d) || solved;
+    for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
+        if (graph_type_each(&type->part[k], is_solved, code))
+            continue;
+        int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));
+
+        graph_code_field(code, part, reg, 0, k);
+        solved = solve_symbols_of(code, &type->part[k], part) || solved;
+        GRAPH_CODE(code, RT_FREE_TENSOR, part);
+    }
+    return solved;
+}
+
+/* Again and again, as a value may be what another extent lacks. What the user of the entry gives may make a
+ * value negative. */
+bool graph_code_solve_symbols(graph_code *code, const graph_body *body)
+{
+    base_vec open = {0};
+    bool solved = true;
+
+    for (int i = 0; i < body->symbols.n; i++)
+        if (graph_code_register_of(code, body->symbols.at[i]) < 0)
+            base_push(code->cx, &open, body->symbols.at[i]);
+    while (solved && open.n && !base_failed(code->cx)) {
+        solved = false;
+        for (int k = 0; k < body->inputs.n; k++) {
+            graph_type t = graph_type_of(body->inputs.at[k]);
+
+            solved = solve_symbols_of(code, &t, graph_code_register_of(code, body->inputs.at[k])) || solved;
+        }
+    }
+    for (int i = 0; body->entry && i < open.n; i++) {
+        const ir_expr *symbol = open.at[i];
+
+        if (graph_code_register_of(code, symbol) >= 0 &&
+            !graph_code_require(
+                code, ir_ge(code->cx, symbol, ir_int(code->cx, 0)),
+                base_format(code->cx, "the extent '%s' of an input is negative", symbol->var.name)))
+            return false;
+    }
+    return !base_failed(code->cx);
+}
+
 /* A fact over symbols that get their values at different nodes waits for the last of them. */
 static bool all_bound(const graph_code *code, const ir_expr *expr)
 {

@@ -73,6 +73,8 @@ void graph_code_field(graph_code *code, int32_t to, int32_t of, int which, int f
 /* Symbols that a value's type names. */
 bool graph_code_is_bound(void *code, const op_type *type);
 void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t reg);
+/* Symbols that the inputs of the function tell in sums or multiples alone. */
+bool graph_code_solve_symbols(graph_code *code, const graph_body *body);
 /* Fails with the text where the condition, whose symbols have registers, does not hold. */
 bool graph_code_require(graph_code *code, const ir_expr *condition, const char *text);
 bool graph_code_check_facts(graph_code *code, base_vec *facts);

@@ -53,6 +53,9 @@ bool graph_is_program(const graph_module *module)
         if (value->compound)
             return true;
     }
+    for (int i = 0; i < main->symbols.n; i++)
+        if (graph_is_solved(module->cx, main, main->symbols.at[i]))
+            return true; /* by a sum or a multiple, which the static executor does not solve */
     return false;
 }
 

@@ -45,6 +45,7 @@ bool graph_rule_fit(const graph_rules *rules, graph_instance *instance, const ch
 {
     for (int k = 0; k < count; k++)
         graph_instance_bind(instance, &pattern[k], &found[k]);
+    graph_instance_solve(instance, pattern, found, count);
     for (int k = 0; k < count; k++) {
         graph_type expected = graph_instance_type(instance, &pattern[k]);
 
@@ -219,11 +220,28 @@ void graph_demand_type(graph_module *module, graph_body *body, const char *what,
                      found, expected);
 }
 
+void graph_demand_solved(graph_module *module, graph_body *body, const graph_instance *instance,
+                         const char *what)
+{
+    tec_context *cx = module->cx;
+
+    for (int i = 0; i < instance->solved.n; i++) {
+        const ir_expr *symbol = instance->solved.at[i],
+                      *enough = ir_ge(cx, base_map_get(&instance->map.vars, symbol), ir_int(cx, 0));
+
+        if (!ir_prove(graph_facts_in(module, body), enough))
+            graph_need_in(module, body, enough,
+                          base_format(cx, "%s: the extent '%s' would be negative", what, symbol->var.name));
+    }
+}
+
 void graph_demand_fit(graph_module *module, graph_body *body, graph_instance *instance, const char *what,
                       const graph_type *pattern, const graph_type *found, int count)
 {
     for (int k = 0; k < count; k++)
         graph_instance_bind(instance, &pattern[k], &found[k]);
+    graph_instance_solve(instance, pattern, found, count);
+    graph_demand_solved(module, body, instance, what);
     for (int k = 0; k < count; k++) {
         graph_type expected = graph_instance_type(instance, &pattern[k]);
 

@@ -49,6 +49,9 @@ bool graph_check_program(const graph_rules *rules);
  * demanded, and the comparison refuses the types. what: "'f': operand 1 is", for the error of the run. */
 void graph_demand_type(graph_module *module, graph_body *body, const char *what, const graph_type *found,
                        const graph_type *expected);
+/* That values which were solved for (graph_instance_solve) are not negative. */
+void graph_demand_solved(graph_module *module, graph_body *body, const graph_instance *instance,
+                         const char *what);
 /* The same of `count` types that must fit patterns. */
 void graph_demand_fit(graph_module *module, graph_body *body, graph_instance *instance, const char *what,
                       const graph_type *pattern, const graph_type *found, int count);

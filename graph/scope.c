@@ -243,6 +243,92 @@ void graph_instance_bind(graph_instance *instance, const graph_type *pattern, co
         graph_instance_bind(instance, &pattern->part[k], &found->part[k]);
 }
 
+bool graph_extent_tells(tec_context *cx, const ir_expr *extent, const ir_expr *symbol, int64_t *by,
+                        const ir_expr **rest)
+{
+    return ir_linear(ir_facts_new(cx, NULL), extent, &symbol, 1, by, rest) && *by > 0 &&
+           !ir_uses_var(cx, *rest, symbol);
+}
+
+/* The only symbol of the instance in the extent that has no value; NULL: there is none, or more than one. */
+static const ir_expr *only_unknown(const graph_instance *instance, const ir_expr *extent)
+{
+    const ir_expr *only = NULL;
+    base_vec vars = {0};
+
+    ir_free_vars(instance->cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++)
+        for (int k = 0; k < instance->n; k++)
+            if (vars.at[i] == instance->symbol[k] && !base_map_has(&instance->map.vars, vars.at[i])) {
+                if (only)
+                    return NULL;
+                only = vars.at[i];
+            }
+    return only;
+}
+
+/* A number that is negative is no value: then the types do not fit. */
+static bool solve_extent(graph_instance *instance, const ir_expr *extent, const ir_expr *found)
+{
+    tec_context *cx = instance->cx;
+    const ir_expr *symbol = only_unknown(instance, extent), *rest;
+    int64_t by, number;
+
+    if (!symbol || !graph_extent_tells(cx, extent, symbol, &by, &rest))
+        return false;
+    const ir_expr *value =
+        ir_simplify(ir_facts_new(cx, NULL),
+                    ir_floordiv(cx, ir_sub(cx, found, ir_apply(cx, &instance->map, rest)), ir_int(cx, by)));
+    if (ir_is_int(value, &number) && number < 0)
+        return false;
+    base_map_put(cx, &instance->map.vars, symbol, (void *)(uintptr_t)value);
+    base_push(cx, &instance->solved, (void *)(uintptr_t)symbol);
+    return true;
+}
+
+static bool solve_type(graph_instance *instance, const graph_type *pattern, const graph_type *found)
+{
+    bool solved = false;
+
+    if (pattern->kind != found->kind)
+        return false;
+    for (int d = 0; pattern->kind == GRAPH_TENSOR && d < pattern->tensor.n && d < found->tensor.n; d++)
+        solved = solve_extent(instance, pattern->tensor.dim[d], found->tensor.dim[d]) || solved;
+    for (int k = 0; k < pattern->n && k < found->n; k++)
+        solved = solve_type(instance, &pattern->part[k], &found->part[k]) || solved;
+    return solved;
+}
+
+/* Again and again: a value may be what another extent lacks. */
+void graph_instance_solve(graph_instance *instance, const graph_type *pattern, const graph_type *found,
+                          int count)
+{
+    bool solved = true;
+
+    while (solved) {
+        solved = false;
+        for (int k = 0; k < count; k++)
+            solved = solve_type(instance, &pattern[k], &found[k]) || solved;
+    }
+}
+
+/* As if the inputs met values of their own types. */
+bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *symbol)
+{
+    graph_instance told = graph_instance_of_body(cx, body);
+    graph_type *type = base_array(cx, graph_type, body->inputs.n);
+
+    for (int i = 0; i < body->inputs.n; i++) {
+        type[i] = graph_type_of(body->inputs.at[i]);
+        graph_instance_bind(&told, &type[i], &type[i]);
+    }
+    graph_instance_solve(&told, type, type, body->inputs.n);
+    for (int i = 0; i < told.solved.n; i++)
+        if (told.solved.at[i] == symbol)
+            return true;
+    return false;
+}
+
 static op_type applied(const graph_instance *instance, const op_type *type)
 {
     const ir_expr **dim = base_array(instance->cx, const ir_expr *, type->n);

@@ -60,6 +60,7 @@ typedef struct {
     const ir_expr *const *symbol;
     int n;
     ir_subst map;
+    base_vec solved; /* symbols whose value was solved for: it may turn out negative, or not whole */
 } graph_instance;
 graph_instance graph_instance_of_body(tec_context *cx, const graph_body *body); /* of the body's symbols */
 graph_instance graph_instance_of_node(tec_context *cx,
@@ -67,6 +68,15 @@ graph_instance graph_instance_of_node(tec_context *cx,
 /* Gives values to symbols that are an extent of `pattern` by themselves and have none yet. Call it for all
  * pairs, then compare their types. */
 void graph_instance_bind(graph_instance *instance, const graph_type *pattern, const graph_type *found);
+/* Behind that: values of symbols that extents tell in sums or multiples alone. From f32[n * 2 + 1] and
+ * f32[k], n is (k - 1) // 2. The caller compares the types, and demands that the value is not negative. */
+void graph_instance_solve(graph_instance *instance, const graph_type *pattern, const graph_type *found,
+                          int count);
+/* Whether the extent is by * symbol + *rest with by > 0 and a rest without the symbol. */
+bool graph_extent_tells(tec_context *cx, const ir_expr *extent, const ir_expr *symbol, int64_t *by,
+                        const ir_expr **rest);
+/* Whether the inputs of the body tell the symbol, which it binds, in sums or multiples alone. */
+bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *symbol);
 /* `pattern` with symbols replaced by their values. */
 graph_type graph_instance_type(const graph_instance *instance, const graph_type *pattern);
 

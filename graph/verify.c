@@ -268,6 +268,10 @@ static void tell_inputs(verifier *self, const graph_body *body)
 
         graph_type_each(&t, tell_extents, &at);
     }
+    for (int i = 0; i < body->symbols.n; i++)
+        if (!base_map_get(&self->told, body->symbols.at[i]) && !body->outer &&
+            graph_is_solved(self->cx, body, body->symbols.at[i]))
+            base_map_put(self->cx, &self->told, body->symbols.at[i], body);
 }
 
 /* Names are told apart in texts: a symbol has none that a scope around its own has. */

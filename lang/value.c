@@ -29,7 +29,9 @@ static bool operands_fit(lang_parser *parser, const lang_def *def, graph_instanc
         graph_type found = graph_type_of(in[k]);
         graph_instance_bind(instance, &def->param[k], &found);
     }
+    graph_instance_solve(instance, def->param, graph_types_of(parser->cx, in, count), count);
     lang_blame(parser, at);
+    graph_demand_solved(parser->m, parser->f->body, instance, base_format(parser->cx, "'%s'", def->name));
     for (int k = 0; k < count; k++) {
         graph_type found = graph_type_of(in[k]), expected = graph_instance_type(instance, &def->param[k]);
         const char *what =

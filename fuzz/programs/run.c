@@ -260,7 +260,8 @@ static bool stops(trial *self)
 
     if (end)
         *end = '\0';
-    if (!strstr(words, " must be equal: ") && !strstr(words, " differs: "))
+    if (!strstr(words, " must be equal: ") && !strstr(words, " differs: ") &&
+        !strstr(words, " would be negative"))
         return false;
     self->stop = words;
     tec_context_clear(self->c->cx);

@@ -24,10 +24,12 @@ static void add_meeting_rows(fuzz_text *self, int name)
 {
     int other = draw(self, 3) ? name : (int)draw(self, (uint64_t)self->n_rows);
 
-    switch (draw(self, 4)) {
+    switch (draw(self, 6)) {
     case 0: ADD(self, "tanh(m%d - grow(Nil, m%d))", name, other); break;
     case 1: ADD(self, "lap(m%d, grow(Nil, m%d))", name, other); break;
     case 2: ADD(self, "kept(m%d, m%d)", name, other); break;
+    case 3: ADD(self, "halved(concat(m%d, m%d, axis = 0))", name, other); break;
+    case 4: ADD(self, "without(concat(m%d, reshape(v0, shape = [1, %d]), axis = 0))", name, WIDTH); break;
     default: ADD(self, "where(m%d > 0.125, grow(Nil, m%d), m%d)", name, name, other); break;
     }
 }
@@ -215,6 +217,14 @@ static void put_helpers(fuzz_text *self)
         draw(self, 2) ? "acc, tanh(x)" : "relu(x), acc");
     ADD(self, "def lap(a: f32[n, %d], b: f32[n, %d]) -> f32[n, %d] { tanh(a + b * 0.5) }\n", WIDTH, WIDTH,
         WIDTH);
+    ADD(self,
+        "def halved(a: f32[n * 2, %d]) -> f32[n, %d] {\n  slice(a, begin = [%s, 0], extent = [n, %d], "
+        "step = [1, 1])\n}\n",
+        WIDTH, WIDTH, draw(self, 2) ? "0" : "n", WIDTH);
+    ADD(self,
+        "def without(a: f32[n + 1, %d]) -> f32[n, %d] {\n  tanh(slice(a, begin = [%d, 0], extent = [n, %d], "
+        "step = [1, 1]))\n}\n",
+        WIDTH, WIDTH, (int)draw(self, 2), WIDTH);
     ADD(self, "def kept(a: f32[n, %d], b: f32[?, %d]) -> f32[n, %d] { %s }\n", WIDTH, WIDTH, WIDTH,
         draw(self, 2) ? "grow(Nil, b)" : "relu(grow(Nil, b))");
     ADD(self, "def down(k: i64, v0: f32[%d]) -> f32[%d] {\n", WIDTH, WIDTH);

@@ -274,17 +274,90 @@ static bool bind_value(const binding *self, const graph_type *type, const interp
     return true;
 }
 
+/* The value of an extent that is linear in the one symbol without a value: from its values at 0 and at 1. An
+ * extent of 7 of f32[n * 2] gives n = 3, and the check of extents behind refuses it. */
+static bool solve_extent(const binding *self, const ir_expr *extent, int64_t found, bool *solved)
+{
+    tec_context *cx = self->f->in->cx;
+    const ir_expr *unknown = NULL;
+    base_vec vars = {0};
+    ir_value at[2], number;
+    base_map values = {0};
+
+    ir_free_vars(cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        ir_value *value = symbol_value(self->f, vars.at[i]);
+
+        if (value)
+            base_map_put(cx, &values, vars.at[i], value);
+        else if (unknown || !may_bind(self, vars.at[i]))
+            return true;
+        else
+            unknown = vars.at[i];
+    }
+    if (!unknown)
+        return true;
+    for (int i = 0; i < 2; i++) {
+        number = (ir_value){.i = i};
+        base_map_put(cx, &values, unknown, &number);
+        if (!ir_eval(cx, extent, &values, &at[i]))
+            return true;
+    }
+    if (at[1].i <= at[0].i)
+        return true;
+    if (found < at[0].i)
+        return false;
+    interp_bind_symbol(self->f, unknown, (found - at[0].i) / (at[1].i - at[0].i));
+    *solved = true;
+    return true;
+}
+
+/* Of all extents of the value; false with an error where a symbol would be negative. */
+static bool solve_value(const binding *self, const graph_type *type, const interp_value *value, bool *solved)
+{
+    if (!has_kind(type, value))
+        return true;
+    for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
+        if (!solve_extent(self, type->tensor.dim[d], value->array.shape[d], solved))
+            return wrong(self, type, array_text(self->f->in->cx, &value->array));
+    for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++)
+        if (!solve_value(self, &type->part[k], value->part[k], solved))
+            return false;
+    return true;
+}
+
+/* Again and again, as a value may be what another extent lacks. */
+static bool solve_all(binding *self, graph_value *const *to, interp_value *const *value, int count)
+{
+    bool solved = true;
+
+    while (solved) {
+        solved = false;
+        for (self->k = 0; self->k < count; self->k++) {
+            graph_type t = graph_type_of(to[self->k]);
+
+            if (!solve_value(self, &t, value[self->k], &solved))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Twice over all values: first the symbols that stand alone as an extent, from every value, then the checks
- * of all extents. So [n + 1] in front of [n] is no matter of order. */
+ * of all extents. So [n + 1] in front of [n] is no matter of order. In between, symbols that no value tells
+ * alone are solved for. */
 static bool bind_all(binding *self, graph_value *const *to, interp_value *const *value, int count)
 {
-    for (int check = 0; check < 2; check++)
+    for (int check = 0; check < 2; check++) {
+        if (check && !self->symbol && !solve_all(self, to, value, count))
+            return false;
         for (self->k = 0; self->k < count; self->k++) {
             graph_type t = graph_type_of(to[self->k]);
 
             if (!bind_value(self, &t, value[self->k], check))
                 return false;
         }
+    }
     for (int k = 0; k < count; k++)
         base_map_put(self->f->in->cx, &self->f->values, to[k], value[k]);
     return check_facts(self->f, self->loc);

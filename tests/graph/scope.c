@@ -210,8 +210,8 @@ Test(scope, a_symbol_of_an_iteration_is_not_seen_behind_the_loop)
 
 Test(scope, a_symbol_without_a_value_is_found)
 {
-    refuses(MAIN("symbols n\ninput v0: f32[n * 2]\noutput \"y\" v0\n") "}\n",
-            "symbol 'n' in extent 'n * 2' has no value yet");
+    refuses(MAIN("symbols n\ninput v0: f32[n * n]\noutput \"y\" v0\n") "}\n",
+            "symbol 'n' in extent 'n * n' has no value yet");
     refuses(MAIN("symbols n, n\n") "}\n", "error: symbol 'n' is declared twice");
 }
 

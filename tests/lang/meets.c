@@ -262,6 +262,95 @@ Test(meets, extents_that_only_0_fulfils)
     stops(text, (interp_value *[]){matrix(2, 4), matrix(2, 4), vector(4)}, 3, 5, "must be equal: 2 and 4");
 }
 
+/* ---- parameters whose extents are sums and multiples of a name ---- */
+
+#define HALVES                                                                                               \
+    "def halves(x: f32[n * 2]) -> f32[n] {\n"                                                                \
+    "  slice(x, begin = [0], extent = [n], step = [1]) * 10 + "                                              \
+    "slice(x, begin = [n], extent = [n], step = [1])\n"                                                      \
+    "}\n"
+
+Test(meets, a_parameter_of_an_even_extent)
+{
+    const char *text = HALVES "def main(x: f32[?], y: f32[k]) -> (f32[?], f32[k]) {\n"
+                              "  (halves(x), halves(concat(y, y, axis = 0)))\n"
+                              "}\n";
+
+    for (int n = 0; n < 7; n += 2)
+        runs(text, (interp_value *[]){vector(n), vector(3)}, 2);
+    stops(text, (interp_value *[]){vector(5), vector(3)}, 2, 5, "dimension 0 differs: 5 and 4");
+}
+
+Test(meets, a_parameter_of_one_row_more)
+{
+    const char *text = "def rest(x: f32[n + 1, m]) -> f32[n, m] {\n"
+                       "  slice(x, begin = [1, 0], extent = [n, m], step = [1, 1])\n"
+                       "}\n"
+                       "def main(x: f32[?, ?]) -> f32[?, ?] {\n"
+                       "  rest(\n"
+                       "    rest(x))\n"
+                       "}\n";
+
+    runs(text, (interp_value *[]){matrix(4, 3)}, 1);
+    runs(text, (interp_value *[]){matrix(2, 3)}, 1);
+    stops(text, (interp_value *[]){matrix(0, 3)}, 1, 6, "'rest': the extent 'n' would be negative");
+    stops(text, (interp_value *[]){matrix(1, 3)}, 1, 5, "'rest': the extent 'n' would be negative");
+}
+
+/* n is told by what is left when m is known; the parts of a tuple tell extents, too. */
+Test(meets, extents_that_others_help_to_solve)
+{
+    const char *text = "def f(x: f32[n * 3 + m], y: (f32[m], f32[k + 1, 2])) -> (f32[n], f32[k]) {\n"
+                       "  let (a, b) = y\n"
+                       "  (slice(x, begin = [m], extent = [n], step = [1]),\n"
+                       "   reduce_sum(slice(b, begin = [1, 0], extent = [k, 2], step = [1, 1]), axes = [1],"
+                       " keepdims = 0))\n"
+                       "}\n"
+                       "def main(x: f32[?], a: f32[?], b: f32[?, 2]) -> (f32[?], f32[?]) {\n"
+                       "  f(x, (a, b))\n"
+                       "}\n";
+
+    runs(text, (interp_value *[]){vector(8), vector(2), matrix(4, 2)}, 3);
+    stops(text, (interp_value *[]){vector(9), vector(2), matrix(4, 2)}, 3, 7, "dimension 0 differs: 9 and 8");
+    stops(text, (interp_value *[]){vector(1), vector(2), matrix(4, 2)}, 3, 7, "would be negative");
+}
+
+/* A number as the extent is solved where the program is read. */
+Test(meets, a_number_that_is_no_multiple_is_refused)
+{
+    cr_assert_null(lang_parse(cx, "p.tecp", HALVES "def main(x: f32[7]) -> f32[?] { halves(x) }", NULL));
+    cr_assert(strstr(tec_context_error(cx), "'halves': operand 1 is f32[7], expected f32[6]"), "%s",
+              tec_context_error(cx));
+    tec_context_clear(cx);
+    runs(HALVES "def main(x: f32[6]) -> f32[3] { halves(x) }", (interp_value *[]){vector(6)}, 1);
+}
+
+/* What the user of the program gives. */
+Test(meets, an_input_of_an_even_extent)
+{
+    const char *text = "def main(x: f32[n * 2 + 1]) -> f32[n] {\n"
+                       "  slice(x, begin = [n], extent = [n], step = [1])\n"
+                       "}\n";
+
+    runs(text, (interp_value *[]){vector(1)}, 1);
+    runs(text, (interp_value *[]){vector(7)}, 1);
+    for (int n = 0; n < 7; n += 2) {
+        compiled c = compile(text, NULL);
+        interp_value *in = vector(n), *value;
+        tec_object *given = object_of(&c, in), *out;
+
+        err = (tec_error){0};
+        cr_assert_not(tec_program_run(c.p, &given, 1, &out, 1, &err));
+        cr_assert(strstr(err.text, n ? "input 'x': expected f32[n * 2 + 1]" : "the extent 'n' of an input"),
+                  "%s", err.text);
+        cr_assert_not(interp_run(cx, c.graph, NULL, &in, 1, NULL, &value, 1));
+        cr_assert(strstr(tec_context_error(cx), "expected f32[n * 2 + 1]"), "%s", tec_context_error(cx));
+        tec_context_clear(cx);
+        tec_object_free(given);
+        discard(&c);
+    }
+}
+
 /* What no extents can make equal is refused as before. */
 Test(meets, extents_that_always_differ_are_refused)
 {
