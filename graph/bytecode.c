@@ -499,7 +499,7 @@ static void *flatten(tec_context *cx, const base_vec *vec, size_t size)
 static const char *file_of(const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++)
-        if (((const graph_node *)body->nodes.at[i])->loc.file)
+        if (((const graph_node *)body->nodes.at[i])->loc.line > 0)
             return ((const graph_node *)body->nodes.at[i])->loc.file;
     return NULL;
 }

@@ -52,17 +52,19 @@ void graph_code_list(graph_code *code, const int32_t *reg, int n)
         graph_code_put(code, reg[i]);
 }
 
-/* The first instruction that came from a line of the model; the lines between two entries belong to the first
- * of them. Nodes without a place add nothing, so their instructions count as the line before. */
+/* The first instruction that came from a line of the program, or from a node of an ONNX model, whose place is
+ * a text; the instructions between two entries belong to the first of them. Nodes without a place add
+ * nothing, so their instructions count as those before. */
 void graph_code_line(graph_code *code, base_loc loc)
 {
     const rt_line_desc *last = code->lines.n ? code->lines.at[code->lines.n - 1] : NULL;
+    int32_t place = loc.line > 0 ? loc.line : loc.file ? -1 - graph_code_text(code, loc.file) : 0;
     rt_line_desc *line;
 
-    if (loc.line <= 0 || (last && last->line == loc.line))
+    if (!place || (last && last->line == place))
         return;
     line = base_new(code->cx, rt_line_desc);
-    *line = (rt_line_desc){code->words.n, loc.line};
+    *line = (rt_line_desc){code->words.n, place};
     base_push(code->cx, &code->lines, line);
 }
 

@@ -61,7 +61,8 @@ typedef struct {
     int32_t n_constructors;
 } rt_data_desc;
 
-/* The code from this word on comes from that line. */
+/* The code from this word on comes from that line; -1 - i: from the place, such as a node of a model, that
+ * text i of the program names. */
 typedef struct {
     int32_t word, line;
 } rt_line_desc;
@@ -127,7 +128,7 @@ bool rt_type_classes(const rt_program_desc *program, int32_t *classes, tec_error
 /* The instruction at `at` as text: "r4 = get_field r1, 1, 0"; gives buffer. */
 const char *rt_instruction_text(const rt_program_desc *program, const rt_routine_desc *routine, int32_t at,
                                 char *buffer, size_t size);
-/* The line of the word; 0: unknown. */
+/* The line of the word, or the number of its place (rt_line_desc); 0: unknown. */
 int32_t rt_line_of(const rt_routine_desc *routine, int32_t word);
 
 #endif

@@ -634,6 +634,10 @@ static bool check_header(const checker *self)
     for (int32_t i = 0; i < f->n_params; i++)
         if (!f->params[i])
             return REFUSE_PROGRAM(self, "parameter %d of '%s' has no name", (int)i, f->name);
+    for (int32_t i = 0; i < f->n_lines; i++)
+        if (f->lines[i].line < -self->p->n_texts)
+            return REFUSE_PROGRAM(self, "a place in '%s' is text %d of %d", f->name,
+                                  (int)(-1 - f->lines[i].line), (int)self->p->n_texts);
     for (int32_t i = 1; i < f->n_lines; i++)
         if (f->lines[i].word < f->lines[i - 1].word)
             return REFUSE_PROGRAM(self, "the lines of '%s' are not in order", f->name);

@@ -94,6 +94,15 @@ static void print_steps(tec_context *cx, const rt_module_desc *module, const rt_
     }
 }
 
+/* A line of the program's text, or a node of the model. */
+static void print_place(const rt_program_desc *program, int32_t line)
+{
+    if (line < 0)
+        printf("  %s\n", program->texts[-1 - line]);
+    else
+        printf("  line %d\n", (int)line);
+}
+
 /* Each function with its registers' number and its instructions, by the word where they begin. */
 static void print_bytecode(const rt_program_desc *program)
 {
@@ -106,7 +115,7 @@ static void print_bytecode(const rt_program_desc *program)
         printf("function @%s: %d parameters, %d registers\n", f->name, f->n_params, f->n_registers);
         for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words)) {
             if (rt_line_of(f, at) != line)
-                printf("  line %d\n", (int)(line = rt_line_of(f, at)));
+                print_place(program, line = rt_line_of(f, at));
             printf("  %5d  %s\n", (int)at, rt_instruction_text(program, f, at, text, sizeof text));
         }
     }

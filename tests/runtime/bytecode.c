@@ -437,6 +437,28 @@ Test(bytecode, code_does_not_run_behind_its_end)
     cr_assert(strstr(err.text, "the code goes on behind its end"), "%s", err.text);
 }
 
+Test(bytecode, places_are_lines_or_texts_of_the_program)
+{
+    static const rt_line_desc good[] = {{0, -2}, {45, 5}}, bad[] = {{0, 3}, {45, -1000}};
+    program p;
+    float first;
+
+    set_up(&p);
+    p.functions[0].lines = bad;
+    cr_assert(!rt_program_check(&p.m, &err));
+    cr_assert(strstr(err.text, "a place in 'main' is text 999 of "), "%s", err.text);
+    clear();
+    set_up(&p);
+    p.functions[0].lines = good;
+    p.code[6] = 11;
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(!run(m, 2, 3, &alone, &first));
+    cr_assert(strstr(err.text, ": a field of another constructor is read"), "%s", err.text);
+    cr_assert_not(strstr(err.text, "p.tecp:"), "%s", err.text);
+    tec_module_free(m);
+}
+
 /* ---- refused while it runs ---- */
 
 static void fails(int word, int32_t by, const char *message)

@@ -368,3 +368,88 @@ Test(onnx_control, sequences_of_a_scan_are_as_long_as_each_other)
         tec_object_free(given[i]);
     discard(&c);
 }
+
+/* ---- errors name the node ---- */
+
+/* A loop whose body gathers from x by the number that it is given; `name`: of the node, or "". */
+static void open_gather_loop(const char *name)
+{
+    open_model(13);
+    input("x", 1, "n");
+    input("y", 1, "m");
+    scalar_input("times", 7);
+    open_body();
+    body_input("i");
+    body_input("go");
+    body_input("s");
+    node("Add", "s,y", "next", NULL);
+    g->node[g->n_node - 1]->name = (char *)(uintptr_t)name;
+    node("Identity", "go", "on", NULL);
+    output("on");
+    output("next");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Loop", "times,,x", "z", body);
+    output("z");
+}
+
+/* The run of the loop with 3 and 4 elements ends with these words. */
+static void loop_says(const char *name, const char *words)
+{
+    const float x[] = {1, 2, 3, 4};
+    const int64_t times = 2;
+    tec_error err = {0};
+    tec_object *given[3], *out;
+
+    open_gather_loop(name);
+    compiled c = compile_program(imported());
+    const DLTensor in[] = {tensor_of(f32, x, 1, &(int64_t){3}), tensor_of(f32, x, 1, &(int64_t){4}),
+                           tensor_of(i64, &times, 0, NULL)};
+    for (int i = 0; i < 3; i++)
+        given[i] = tec_object_tensor(c.program, &in[i], &err);
+    cr_assert_not(tec_program_run(c.program, given, 3, &out, 1, &err));
+    cr_assert(strstr(err.text, words), "found: %s\nexpected: %s", err.text, words);
+    for (int i = 0; i < 3; i++)
+        tec_object_free(given[i]);
+    discard(&c);
+}
+
+Test(onnx_control, an_error_in_a_body_names_the_node)
+{
+    loop_says("grow", "node 'grow' (Add): add 'grow': dimension 0 of operand 0 's'");
+    loop_says("", "node 'next' (Add): add 'next': dimension 0 of operand 0 's'");
+}
+
+/* What an extent must not be: told where the node of the branch stands. */
+Test(onnx_control, an_error_in_a_branch_names_the_node)
+{
+    const float x[] = {1, 2, 3};
+    const int64_t size = -2;
+    tec_error err = {0};
+    tec_object *given[3], *out;
+
+    open_model(13);
+    scalar_input("c", 9);
+    input("x", 1, "3");
+    input("size", 7, "1");
+    open_body();
+    node("ConstantOfShape", "size", "zeros", NULL);
+    output("zeros");
+    Onnx__AttributeProto *then = close_body("then_branch");
+    open_body();
+    node("Neg", "x", "minus", NULL);
+    output("minus");
+    Onnx__AttributeProto *otherwise = close_body("else_branch");
+    node("If", "c", "z", then, otherwise);
+    output("z");
+    compiled c = compile_program(imported());
+    const DLTensor in[] = {tensor_of(boolean, &(bool){true}, 0, NULL), tensor_of(f32, x, 1, &(int64_t){3}),
+                           tensor_of(i64, &size, 1, &(int64_t){1})};
+    for (int i = 0; i < 3; i++)
+        given[i] = tec_object_tensor(c.program, &in[i], &err);
+    cr_assert_not(tec_program_run(c.program, given, 3, &out, 1, &err));
+    cr_assert(strstr(err.text, "node 'the_zeros' (ConstantOfShape): 'size': element 0 is negative"), "%s",
+              err.text);
+    for (int i = 0; i < 3; i++)
+        tec_object_free(given[i]);
+    discard(&c);
+}
