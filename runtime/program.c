@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/device.h"
 #include "runtime/tensor.h"
@@ -189,6 +190,15 @@ static bool set_up(tec_program *program, tec_error *err)
                        err);
 }
 
+/* Three quarters of the machine's memory, so that a program without end meets an error and not the system's
+ * end of all memory. 0, no limit, where the system does not tell. */
+static int64_t default_bytes(void)
+{
+    int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && size > 0 ? pages / 4 * 3 * size : 0;
+}
+
 /* The module stays open while the instance lives. The values of an instance live in its heap: instances share
  * nothing but the module. */
 tec_program *tec_program_new(tec_module *module, const char *function, const tec_program_options *options,
@@ -211,6 +221,8 @@ tec_program *tec_program_new(tec_module *module, const char *function, const tec
         program->options = *options;
     if (program->options.max_depth <= 0)
         program->options.max_depth = DEPTH;
+    if (program->options.max_bytes <= 0)
+        program->options.max_bytes = program->options.max_bytes ? 0 : default_bytes();
     atomic_init(&program->cancelled, false);
     if (program->options.run.max_steps || program->options.run.deadline > 0)
         rt_fail(err, TEC_INVALID, "limits of a program are those of tec_program_options");

@@ -283,7 +283,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "limit)"},
         {"max-depth", TOOL_COUNT, &to->max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
         {"max-bytes", TOOL_COUNT, &to->max_bytes, "N",
-         "ends a program whose values need more memory (no limit)"},
+         "ends a program whose values need more memory (three quarters of the machine's)"},
         {"deadline", TOOL_DECIMAL, &to->deadline, "S",
          "ends a run after so many seconds, between kernels (none)"},
         {"profile", TOOL_FLAG, &to->profile, NULL,

@@ -33,8 +33,9 @@ typedef struct {
     tec_run_options run;
     int64_t max_steps; /* instructions of one run; 0: no limit */
     int64_t max_depth; /* calls inside of calls; 0: 2^21 */
-    int64_t max_bytes; /* of all values of the instance; 0: no limit */
-    double deadline;   /* seconds for one run; 0: none */
+    /* of all values of the instance; 0: three quarters of the machine's memory; negative: no limit */
+    int64_t max_bytes;
+    double deadline; /* seconds for one run; 0: none */
 } tec_program_options;
 
 /* An instance runs one function of the module's program and owns the memory of its values. function NULL: the

@@ -289,6 +289,7 @@ class Program:
 def load_program(path: _Source, function: Optional[str] = None, **options: Any) -> Program:
     """Opens the program of a module file that `tec compile` wrote, or of the file's bytes.
 
-    function: which function runs (main). options: threads, profile, and limits of a run: max_steps, max_depth, max_bytes, deadline.
+    function: which function runs (main). options: threads, profile, and limits of a run: max_steps, max_depth, max_bytes
+    (0: three quarters of the machine's memory; -1: no limit), deadline.
     """
     return Program(_open(path), function, **options)
