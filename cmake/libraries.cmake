@@ -88,3 +88,7 @@ tec_add_program(tvmtune tvmtune tec_tvmtune_archive)
 target_link_options(tvmtune PRIVATE -Wl,--as-needed)
 # The tracker of the device pool needs no compiler.
 tec_add_program(rpc_tracker tracker tec_tracker_archive)
+set_target_properties(rpc_server rpc_tracker PROPERTIES TEC_LINKED_IN ON)
+foreach(program rpc_server rpc_tracker)
+    target_link_options(${program} PRIVATE -Wl,--gc-sections)
+endforeach()

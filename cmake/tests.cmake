@@ -171,6 +171,9 @@ foreach(name sessions doors leases frames attacks programs)
     endif()
 endforeach()
 
+if(TARGET test_rpc_server_listening) # its sessions are processes of the program
+    add_dependencies(test_rpc_server_listening rpc_server)
+endif()
 if(TARGET test_tracker_program)
     add_dependencies(test_tracker_program rpc_tracker tec)
 endif()
