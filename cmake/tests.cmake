@@ -174,6 +174,23 @@ endforeach()
 if(TARGET test_rpc_server_listening) # its sessions are processes of the program
     add_dependencies(test_rpc_server_listening rpc_server)
 endif()
+# The programs as they were one version of the protocol before, and as they will be.
+foreach(version older newer later)
+    foreach(program tec rpc_server rpc_tracker)
+        string(REGEX MATCH "[a-z]+$" part ${program})
+        set(room_of_tec tools)
+        set(room_of_server rpc/server)
+        set(room_of_tracker tracker)
+        string(REPLACE "/" "_" archive tec_${room_of_${part}}_archive)
+        add_executable(${program}_${version} ${CMAKE_SOURCE_DIR}/${room_of_${part}}/${program}.c
+            ${CMAKE_SOURCE_DIR}/tests/rpc/versions/${version}.c)
+        target_compile_options(${program}_${version} PRIVATE ${TEC_WARNINGS})
+        target_link_libraries(${program}_${version} PRIVATE tec_flags ${archive})
+        set_target_properties(${program}_${version} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_dependencies(tests_rpc ${program}_${version})
+    endforeach()
+endforeach()
+
 if(TARGET test_tracker_program)
     add_dependencies(test_tracker_program rpc_tracker tec)
 endif()

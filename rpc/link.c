@@ -185,8 +185,8 @@ rpc_link *rpc_link_new(const rpc_link_options *options, tec_error *err)
         return NULL;
     }
     link->o = *options;
-    link->o.oldest = options->oldest ? options->oldest : RPC_OLDEST;
-    link->o.newest = options->newest ? options->newest : RPC_NEWEST;
+    link->o.oldest = options->oldest ? options->oldest : rpc_spoken.oldest;
+    link->o.newest = options->newest ? options->newest : rpc_spoken.newest;
     link->max_frame = options->max_frame ? options->max_frame : RPC_USUAL_FRAME;
     link->window = options->window ? options->window : RPC_USUAL_WINDOW;
     link->peer_frame = RPC_LEAST_FRAME;

@@ -36,6 +36,13 @@ enum {
     RPC_MOST_STREAMS = 64 /* of one connection at once */
 };
 
+/* Versions of the protocol, both ends included. */
+typedef struct {
+    int oldest, newest;
+} rpc_range;
+
+extern const rpc_range rpc_spoken; /* by this program */
+
 /* What a server knows of a key. */
 typedef struct {
     rpc_key key;
@@ -48,7 +55,7 @@ typedef struct {
     bool (*find)(void *user, const uint8_t id[RPC_ID_BYTES], rpc_grant *grant); /* of a server */
     void *user;
     bool full;                 /* a server that takes no more connections: says so */
-    int oldest, newest;        /* versions to speak; 0: those of this library */
+    int oldest, newest;        /* versions to speak; 0: those of rpc_spoken */
     int64_t max_frame, window; /* 0: the usual ones */
     const char *program;
 } rpc_link_options;
