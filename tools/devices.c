@@ -3,14 +3,46 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "targets/target.h"
 #include "tec/device.h"
 #include "tools/command.h"
 #include "tools/devices_pool.h"
+#include "worker/health.h"
 
-/* What a person wants to know of a device, on four lines. What a driver does not say is left out. */
+/* By the names that the JSON has, in the order of worker_caches. */
+static const char *const cache_names[] = {"l1_data", "l1_code", "l2", "l3"};
+
+static void print_caches(void)
+{
+    int64_t bytes[WORKER_N_CACHES];
+    const char *between = "           caches of a core: ";
+
+    worker_caches(bytes);
+    for (int i = 0; i < WORKER_N_CACHES; i++)
+        if (bytes[i]) {
+            printf("%s%s %lld KiB", between, cache_names[i], (long long)(bytes[i] >> 10));
+            between = ", ";
+        }
+    if (*between == ',')
+        putchar('\n');
+}
+
+/* Without those that are unknown. */
+static void add_caches(cJSON *device)
+{
+    int64_t bytes[WORKER_N_CACHES];
+    cJSON *caches = cJSON_AddObjectToObject(device, "caches");
+
+    worker_caches(bytes);
+    for (int i = 0; i < WORKER_N_CACHES; i++)
+        if (bytes[i])
+            cJSON_AddNumberToObject(caches, cache_names[i], (double)bytes[i]);
+}
+
+/* What a person wants to know of a device, on four lines, and a CPU's caches on one more. What a driver does not say is left out. */
 static void print_device(const tec_device_info *info, const char *fitting)
 {
     printf("%-10s %s\n", info->name, info->hardware);
@@ -27,6 +59,8 @@ static void print_device(const tec_device_info *info, const char *fitting)
     printf(", %s\n", info->has_f64   ? info->has_f16 ? "f16, f64" : "f64, no f16"
                      : info->has_f16 ? "f16, no f64"
                                      : "no f16, no f64");
+    if (strncmp(info->name, "cpu:", 4) == 0)
+        print_caches();
     if (fitting)
         printf("           compile for it: --target \"%s\"\n", fitting);
 }
@@ -47,6 +81,8 @@ static void add_device(cJSON *list, const tec_device_info *info, const char *fit
     cJSON_AddNumberToObject(d, "clock_mhz", info->clock_mhz);
     cJSON_AddBoolToObject(d, "f16", info->has_f16);
     cJSON_AddBoolToObject(d, "f64", info->has_f64);
+    if (strncmp(info->name, "cpu:", 4) == 0)
+        add_caches(d);
     if (fitting)
         cJSON_AddStringToObject(d, "target", fitting);
     cJSON_AddItemToArray(list, d);

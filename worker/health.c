@@ -1,6 +1,8 @@
 /* worker/health.c -- see health.h. */
 #include "worker/health.h"
 
+#include "runtime/cpu.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +72,43 @@ double worker_temperature(void)
     double degrees = (double)worker_system_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 
     return degrees > -100 && degrees < 200 ? degrees : 0;
+}
+
+/* Which of the caches an entry of /sys is; WORKER_N_CACHES: none of them. Level 1 is often two: for data and for
+ * code. */
+static int which_cache(int64_t level, const char *type)
+{
+    if (level == 1)
+        return *type == 'I' ? WORKER_L1_CODE : WORKER_L1_DATA;
+    return level == 2 ? WORKER_L2 : level == 3 ? WORKER_L3 : WORKER_N_CACHES;
+}
+
+/* A file of /sys for each cache says "32768K"; where there are none, the C library or the CPU may know. */
+void worker_caches(int64_t bytes[WORKER_N_CACHES])
+{
+    int64_t known[3];
+
+    rt_cpu_caches(known);
+    bytes[WORKER_L1_DATA] = known[0];
+    bytes[WORKER_L1_CODE] = 0;
+    bytes[WORKER_L2] = known[1];
+    bytes[WORKER_L3] = known[2];
+    for (int i = 0; i < 8; i++) {
+        char path[100], type[20] = "";
+
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
+        FILE *f = fopen(path, "re");
+        if (!f || !fgets(type, sizeof type, f))
+            *type = '\0';
+        if (f)
+            fclose(f);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
+        int which = which_cache(worker_system_number(path), type);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        int64_t size = worker_system_number(path) * 1024;
+        if (which < WORKER_N_CACHES && size > 0)
+            bytes[which] = size;
+    }
 }
 
 /* Boards have a device tree, whose text may end in a zero; other machines name their processor. */

@@ -501,10 +501,15 @@ static bool copy_offer(tec_rpc *client, const rpc_listed *message, tec_error *er
 
     if (!devices || !missing)
         return false;
-    for (int64_t i = 0; i < message->devices.n; i++)
-        devices[i] = (tec_rpc_device){device[i].name,         device[i].hardware,     device[i].driver,
-                                      device[i].memory_bytes, device[i].shared_bytes, device[i].units,
-                                      device[i].clock_mhz,    device[i].cache_bytes,  device[i].temperature};
+    for (int64_t i = 0; i < message->devices.n; i++) {
+        devices[i] = (tec_rpc_device){device[i].name,         device[i].hardware,
+                                      device[i].driver,       device[i].memory_bytes,
+                                      device[i].shared_bytes, device[i].units,
+                                      device[i].clock_mhz,    device[i].cache_bytes,
+                                      device[i].temperature,  {0}};
+        for (int k = 0; k < 4 && k < device[i].caches.n; k++)
+            devices[i].caches[k] = device[i].caches.at[k];
+    }
     for (int64_t i = 0; i < message->missing.n; i++)
         missing[i] = (tec_rpc_missing){x[i].kind, x[i].reason};
     client->offer =

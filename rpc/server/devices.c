@@ -16,17 +16,12 @@
 
 enum { MOST_DEVICES = 64 };
 
-/* The largest cache of the first core. The files say "32768K". */
-static int64_t largest_cache(void)
+static int64_t largest_cache(const int64_t bytes[WORKER_N_CACHES])
 {
     int64_t most = 0;
-    char path[100];
 
-    for (int i = 0; i < 8; i++) {
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        int64_t bytes = worker_system_number(path) * 1024;
-        most = bytes > most ? bytes : most;
-    }
+    for (int i = 0; i < WORKER_N_CACHES; i++)
+        most = bytes[i] > most ? bytes[i] : most;
     return most;
 }
 
@@ -48,6 +43,7 @@ static void describe_cpu(char *to, size_t size)
 /* devices[i] points to the texts of info[i], and missing[i] to that of reasons[i]. */
 typedef struct {
     char cpu[200];
+    int64_t caches[WORKER_N_CACHES]; /* of the CPU */
     tec_device_info info[MOST_DEVICES];
     rpc_device devices[MOST_DEVICES];
     rpc_missing missing[MOST_DEVICES];
@@ -89,8 +85,9 @@ static void add_device(findings *self, const char *kind, int number)
                      .shared_bytes = info->shared_bytes,
                      .units = info->units,
                      .clock_mhz = cpu && !info->clock_mhz ? worker_clock_mhz() : info->clock_mhz,
-                     .cache_bytes = cpu ? largest_cache() : 0,
-                     .temperature = cpu ? worker_temperature() : 0};
+                     .cache_bytes = cpu ? largest_cache(self->caches) : 0,
+                     .temperature = cpu ? worker_temperature() : 0,
+                     .caches = {self->caches, cpu ? WORKER_N_CACHES : 0}};
     tec_device_free(device);
 }
 
@@ -105,6 +102,7 @@ bool rpc_answer_devices(rpc_session *session)
     if (!f)
         return false;
     worker_cpu_name(f->cpu, sizeof f->cpu);
+    worker_caches(f->caches);
     for (int k = 0; (kind = tec_device_kind(k)); k++) {
         tec_error err = {0};
         int n = tec_device_count(kind, &err);

@@ -28,6 +28,23 @@ says '"name":	"opencl:0"'
 says '"target":	"opencl -device=pocl"'
 ! grep -q '"kind":	"opencl"' "$dir/out" || fail "a device is there, and its driver is missing"
 
+# The caches of a core, as the system has them.
+python3 - "$dir/out" <<'PY' || fail "other caches than the system's"
+import glob, json, sys
+
+caches = next(d for d in json.load(open(sys.argv[1]))["devices"] if d["name"] == "cpu:0")["caches"]
+names = {("1", "Data"): "l1_data", ("1", "Instruction"): "l1_code", ("2", "Unified"): "l2", ("3", "Unified"): "l3"}
+for index in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*"):
+    level, kind, size = (open(f"{index}/{file}").read().strip() for file in ("level", "type", "size"))
+    if (level, kind) in names:
+        found = caches.get(names[level, kind])
+        assert found == int(size.rstrip("K")) * 1024, (level, kind, size, caches)
+PY
+if [ -d /sys/devices/system/cpu/cpu0/cache/index0 ]; then
+    "$TEC" devices >"$dir/out"
+    says '^           caches of a core: l1_data [0-9]+ KiB'
+fi
+
 # A driver of CUDA that stands in for NVIDIA's, and none.
 LD_LIBRARY_PATH=$TEC_BUILD_DIR/tests/cuda "$TEC" devices --json >"$dir/out"
 says '"name":	"cuda:0"'

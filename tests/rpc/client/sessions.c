@@ -4,6 +4,7 @@
 
 #include "rpc/client/inside.h"
 #include "tests/rpc/client/kit.h"
+#include "worker/health.h"
 
 #define PLAIN ((const char *[]){NULL})
 
@@ -315,6 +316,10 @@ Test(server, lists_its_devices)
         cr_assert(o, "%s", f.err.text);
         cr_assert(o->n_devices >= 1 && strcmp(o->devices[0].name, "cpu:0") == 0);
         cr_assert(o->most_sessions == 4 && strstr(o->target, KIT_ARCH));
+        int64_t caches[WORKER_N_CACHES];
+        worker_caches(caches); /* the process that looks for devices is in a sandbox, and may read them */
+        for (int k = 0; k < WORKER_N_CACHES; k++)
+            cr_assert_eq(o->devices[0].caches[k], caches[k], "cache %d", k);
     }
     tec_rpc_disconnect(c);
     cr_assert_eq(kit_stop(&f), 0);
