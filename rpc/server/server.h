@@ -12,7 +12,8 @@
  * ended, and goes on. The server itself loads no module and no driver, and no session holds a key.
  *
  * Lifetime: the server outlives its loop's connections: rpc_server_free comes behind rpc_loop_free.
- * Errors: into the caller's tec_error; what clients do wrong goes to them and to the log.
+ * Errors: into the caller's tec_error; what clients do wrong goes to them and to the log. The caller ignores
+ *   SIGPIPE: a session's process may end while it is written to.
  * Threads: one.
  */
 #ifndef RPC_SERVER_SERVER_H

@@ -1,10 +1,11 @@
-/* tests/rpc/server/listening.c -- a listening server in this process under damaged input: greetings, proofs and
- * hellos that are none; frames of clients with a good key, with sessions behind some of them; and a tracker that
- * the server registers with and that answers at random. The server answers or closes, and goes on.
+/* tests/rpc/server/listening.c -- a listening server in this process under damaged input: greetings, proofs
+ * and hellos that are none; frames of clients with a good key, with sessions behind some of them; and a
+ * tracker that the server registers with and that answers at random. The server answers or closes, and goes
+ * on.
  *
- * Each test counts its inputs. One is past the first check if the server welcomed the greeting (handshakes), or
- * if the frame reached a connection that was still whole, is one that its sender may send there, and decodes.
- * TEC_MUTATIONS says how many inputs each test makes, TEC_MUTATION_SEED the first seed. */
+ * Each test counts its inputs. One is past the first check if the server welcomed the greeting (handshakes),
+ * or if the frame reached a connection that was still whole, is one that its sender may send there, and
+ * decodes. TEC_MUTATIONS says how many inputs each test makes, TEC_MUTATION_SEED the first seed. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -368,7 +369,7 @@ static void join(side *s)
     cr_assert(s->ready);
 }
 
-/* A body for the server: what it decodes itself is mostly sensible, and starts a process only now and then. */
+/* A body for the server: what it decodes itself is mostly sensible, and starts a process now and then. */
 static void draw_body(side *s, rt_bytes *b, const rpc_message *m, uint32_t stream, int version)
 {
     uint64_t *seed = &s->g->seed;
@@ -462,7 +463,7 @@ static bool send_frame(side *s, bool counts)
     return whole;
 }
 
-/* Some frames and a question whose answer says that all before it were taken, or the connection was closed. */
+/* Some frames and a question, whose answer says that all before it were taken unless the server closed. */
 static void send_batch(side *s)
 {
     bool counts = true;
@@ -532,8 +533,8 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
     return memcmp(id, t->g.key.key.id, RPC_ID_BYTES) == 0;
 }
 
-/* What the tracker says to a server that it invited: that a client is there, whose handshake makes no sense, or
- * anything. */
+/* What the tracker says to a server that it invited: that a client is there, whose handshake makes no
+ * sense, or anything. */
 static void answer_visit(tracker *t, rpc_conn *c)
 {
     uint8_t noise[100];
@@ -619,8 +620,8 @@ static void put_word(tracker *t, rt_bytes *b, rpc_kind kind, int version)
         fuzz_body(seed, b, rpc_find_message((uint32_t)kind)->record, version);
 }
 
-/* Mostly what a tracker says to a server; rarely what it says to others. A connection that ends is dialled again
- * after a tenth of a second: few of the words end it. */
+/* Mostly what a tracker says to a server; rarely what it says to others. A connection that ends is dialled
+ * again after a tenth of a second: few of the words end it. */
 static void draw_word(tracker *t, rt_bytes *b, rpc_kind *kind, int version)
 {
     static const rpc_kind usual[] = {RPC_KIND_announced, RPC_KIND_dialled, RPC_KIND_assigned,
