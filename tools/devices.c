@@ -42,7 +42,8 @@ static void add_caches(cJSON *device)
             cJSON_AddNumberToObject(caches, cache_names[i], (double)bytes[i]);
 }
 
-/* What a person wants to know of a device, on four lines, and a CPU's caches on one more. What a driver does not say is left out. */
+/* What a person wants to know of a device, on four lines, and a CPU's caches on one more. What a driver does
+ * not say is left out. */
 static void print_device(const tec_device_info *info, const char *fitting)
 {
     printf("%-10s %s\n", info->name, info->hardware);

@@ -74,8 +74,8 @@ double worker_temperature(void)
     return degrees > -100 && degrees < 200 ? degrees : 0;
 }
 
-/* Which of the caches an entry of /sys is; WORKER_N_CACHES: none of them. Level 1 is often two: for data and for
- * code. */
+/* Which of the caches an entry of /sys is; WORKER_N_CACHES: none of them. Level 1 is often two: for data and
+ * for code. */
 static int which_cache(int64_t level, const char *type)
 {
     if (level == 1)
