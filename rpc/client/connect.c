@@ -176,8 +176,13 @@ static bool wait_for_socket(tec_rpc *client, tec_error *err)
     return rpc_lose(client, TEC_TIMEOUT, text, err);
 }
 
-/* A session that ended while nobody asked: its next call says why. A number that this version does not know
- * becomes TEC_INTERNAL. */
+/* A number that this version does not know becomes TEC_INTERNAL. */
+static tec_status status_of(const rpc_failure *failure)
+{
+    return failure->status > 0 && failure->status <= TEC_LOST ? (tec_status)failure->status : TEC_INTERNAL;
+}
+
+/* A session that ended while nobody asked: its next call says why. */
 static void note_end(tec_rpc *client, const rpc_frame *frame)
 {
     rt_arena arena = {0};
@@ -188,11 +193,25 @@ static void note_end(tec_rpc *client, const rpc_frame *frame)
             session->over.status == TEC_OK &&
             rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(client->link),
                        &arena))
-            rt_fail(&session->over,
-                    m.failure.status > 0 && m.failure.status <= TEC_LOST ? (tec_status)m.failure.status
-                                                                         : TEC_INTERNAL,
-                    "%s", m.failure.text);
+            rt_fail(&session->over, status_of(&m.failure), "%s", m.failure.text);
     rt_arena_free(&arena);
+}
+
+/* A failure on the connection itself that ends everything: the other side is no server, or no tracker. False: it is
+ * an answer like others. */
+static bool note_refusal(tec_rpc *client, const rpc_frame *frame)
+{
+    rt_arena arena = {0};
+    rpc_any m;
+    bool ends = frame->kind == RPC_KIND_failure && frame->stream == 0 &&
+                rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(client->link),
+                           &arena) &&
+                (m.failure.fatal || client->asking);
+
+    if (ends)
+        rpc_lose(client, status_of(&m.failure), m.failure.text, NULL);
+    rt_arena_free(&arena);
+    return ends;
 }
 
 /* A ping is answered, a goodbye needs none; all else is the caller's. Frames of another stream than the one
@@ -225,6 +244,10 @@ static rpc_event next_here(tec_rpc *client, rpc_frame *frame, tec_error *err)
 
         if (e == RPC_BROKEN)
             rpc_lose(client, broken->status, broken->text, err);
+        if (e == RPC_FRAME && note_refusal(client, frame)) {
+            rt_fail(err, client->lost.status, "%s", client->lost.text);
+            return RPC_BROKEN;
+        }
         if (e != RPC_FRAME || is_for_caller(client, frame))
             return e;
     }
@@ -329,12 +352,9 @@ bool rpc_pump(tec_rpc *client, double seconds, tec_error *err)
 /* What was wrong, and what a session's process printed last. */
 static bool take_failure(const rpc_failure *failure, bool *fatal, tec_error *err)
 {
-    tec_status status =
-        failure->status > 0 && failure->status <= TEC_LOST ? (tec_status)failure->status : TEC_INTERNAL;
-
     *fatal = failure->fatal != 0;
-    return rt_fail(err, status, "%s%s%.200s", failure->text, *failure->output ? "; it printed: " : "",
-                   *failure->output ? failure->output : "");
+    return rt_fail(err, status_of(failure), "%s%s%.200s", failure->text,
+                   *failure->output ? "; it printed: " : "", *failure->output ? failure->output : "");
 }
 
 /* Decodes the answer that was waited for. A `failure` becomes the error; any other frame ends the connection,

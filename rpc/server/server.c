@@ -270,6 +270,21 @@ static void on_ready(rpc_conn *conn)
         rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
 }
 
+/* What is not for a server, as a request for a device: a client that took the server for a tracker would wait for
+ * an answer that never comes. `goodbye` is no question. */
+static void refuse_question(const rpc_client *peer, const rpc_frame *frame)
+{
+    static const char text[] = "this is an rpc_server, and no tracker";
+    const char *name = frame->row->record->name;
+
+    if (frame->kind == RPC_KIND_goodbye)
+        return;
+    rpc_tell(peer->server, "client %lld: refused '%s': %s", (long long)peer->number, name, text);
+    rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
+                  &(rpc_failure){.status = TEC_PROTOCOL, .text = text, .fatal = 1, .output = ""});
+    rpc_conn_close(peer->conn, TEC_OK, text);
+}
+
 /* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. A list
  * that is to be refreshed is answered by on_list_ended; all who asked meanwhile share one look. */
 static void on_frame(rpc_conn *conn, const rpc_frame *frame)
@@ -284,8 +299,10 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
         rpc_on_session_frame(c, frame);
         return;
     }
-    if (frame->kind != RPC_KIND_list)
+    if (frame->kind != RPC_KIND_list) {
+        refuse_question(c, frame);
         return;
+    }
     if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
                     &arena)) {
         rt_arena_free(&arena);

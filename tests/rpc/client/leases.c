@@ -35,6 +35,28 @@ Test(leases, open_sessions_on_the_leased_server)
     cr_assert_eq(pool_stop(&p), 0);
 }
 
+/* A server that is taken for a tracker says so at once, and so does a tracker that is taken for a server. */
+Test(leases, are_given_by_no_server_and_sessions_by_no_tracker)
+{
+    pool p = pool_start(1, NULL);
+    tec_rpc *server = kit_connect(&p.server[0]), *tracker = pool_connect(&p);
+    tec_rpc_lease *l = tec_rpc_request(
+        server, &(tec_rpc_lease_options){.device_class = "board", .user = "ann", .job = "1"}, &p.err);
+    tec_error err = {0};
+
+    cr_assert(!l || tec_rpc_wait(l, 20, &err) != TEC_RPC_WAITING, "the request waits in vain");
+    cr_assert(strstr(l ? err.text : p.err.text, "this is an rpc_server, and no tracker"), "%s",
+              l ? err.text : p.err.text);
+    cr_assert(kit_logged(&p.server[0], "refused 'request': this is an rpc_server, and no tracker"));
+    err = (tec_error){0};
+    cr_assert_null(tec_rpc_open(tracker, NULL, &err));
+    cr_assert(strstr(err.text, "is for servers, not for trackers"), "%s", err.text);
+    tec_rpc_give_back(l);
+    tec_rpc_disconnect(server);
+    tec_rpc_disconnect(tracker);
+    cr_assert_eq(pool_stop(&p), 0);
+}
+
 Test(leases, are_demanded_by_a_server_of_a_pool)
 {
     pool p = pool_start(1, NULL);
