@@ -298,9 +298,9 @@ typedef struct {
     station *at;
     rpc_conn *conn;
     bool ready, closed, may_submit;
-    uint32_t last; /* stream that was opened last */
-    uint32_t live; /* of a session that was asked for; `awaited` until it is there or refused */
-    bool awaited;
+    uint32_t last;       /* stream that was opened last */
+    uint32_t live;       /* of a session that was asked for; `awaited` until it is there or refused */
+    bool awaited, fresh; /* fresh: nothing was sent on the stream yet */
     int64_t lists, opened;
 } side;
 
@@ -331,6 +331,8 @@ static void on_side_frame(rpc_conn *c, const rpc_frame *f)
         s->lists++;
         rpc_loop_stop(s->at->loop);
     }
+    if (f->kind == RPC_KIND_closed || (f->kind == RPC_KIND_failure && m.failure.fatal))
+        rpc_link_close_stream(rpc_conn_link(c), f->stream);
     if (f->kind == RPC_KIND_data)
         rpc_conn_consumed(c, f->stream, f->n);
     rt_arena_free(&arena);
@@ -384,7 +386,7 @@ static void draw_body(side *s, rt_bytes *b, const rpc_message *m, uint32_t strea
                                .memory_bytes = 1 << 26,
                                .lease = fuzz_below(seed, LEASES)};
         rpc_encode(b, RPC_KIND_open, &open, version);
-        if (!s->live && stream == s->last) {
+        if (!s->live && stream == s->last && s->fresh) {
             s->live = stream;
             s->awaited = true;
         }
@@ -412,6 +414,7 @@ static uint32_t draw_stream(side *s, const rpc_message *m)
     if (m->kind == RPC_KIND_open) {
         uint32_t fresh = rpc_link_open_stream(rpc_conn_link(s->conn));
         s->last = fresh ? fresh : s->last;
+        s->fresh = fresh != 0;
         return s->last;
     }
     if (s->live && fuzz_below(seed, 4))
@@ -439,9 +442,12 @@ static bool send_frame(side *s, bool counts)
 {
     ground *g = s->g;
     rpc_link *l = rpc_conn_link(s->conn);
-    const rpc_message *m = fuzz_kind(&g->seed, RPC_FROM_CLIENT);
+    const rpc_message *m;
     rt_bytes body = {0};
 
+    do /* what is for a tracker ends the connection */
+        m = fuzz_kind(&g->seed, RPC_FROM_CLIENT);
+    while (m->kind >= 100 && fuzz_below(&g->seed, 500));
     if (m->kind == RPC_KIND_goodbye || m->kind == RPC_KIND_hello || (m->place == RPC_ON_SESSION && !s->last))
         m = rpc_find_message(fuzz_below(&g->seed, 30) ? RPC_KIND_open : (uint32_t)m->kind);
     uint32_t stream = draw_stream(s, m);
