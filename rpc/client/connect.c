@@ -197,8 +197,8 @@ static void note_end(tec_rpc *client, const rpc_frame *frame)
     rt_arena_free(&arena);
 }
 
-/* A failure on the connection itself that ends everything: the other side is no server, or no tracker. False: it is
- * an answer like others. */
+/* A failure on the connection itself that ends everything: the other side is no server, or no tracker. False:
+ * it is an answer like others. */
 static bool note_refusal(tec_rpc *client, const rpc_frame *frame)
 {
     rt_arena arena = {0};

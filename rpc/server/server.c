@@ -270,8 +270,8 @@ static void on_ready(rpc_conn *conn)
         rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
 }
 
-/* What is not for a server, as a request for a device: a client that took the server for a tracker would wait for
- * an answer that never comes. `goodbye` is no question. */
+/* What is not for a server, as a request for a device: a client that took the server for a tracker would wait
+ * for an answer that never comes. `goodbye` is no question. */
 static void refuse_question(const rpc_client *peer, const rpc_frame *frame)
 {
     static const char text[] = "this is an rpc_server, and no tracker";
