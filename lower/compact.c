@@ -34,13 +34,14 @@
  * the shape, only what the predicates leave is touched. A buffer of global scope that shrinks to a few
  * elements becomes local. Local and shared memory whose extents are no constants becomes global: outside of
  * launches as it is, inside by lower/spill.c. A buffer with strides of its own, or one that a call addresses,
- * keeps its shape.
+ * keeps its shape; but shared memory with strides shrinks, and its strides keep their banks (strides_of).
  */
 #include "ir/intrinsic.h"
 #include "lower/reasons.h"
 #include "lower/spill.h"
 
 enum { SMALL_BYTES = 512 };
+enum { BANK_ROW = 128 }; /* bytes of all banks of shared memory, one word of each */
 
 /* Where one buffer goes, and what becomes of it. */
 typedef struct {
@@ -375,11 +376,12 @@ static bool shrinks(const ir_facts *facts, const ir_expr *hull, const ir_expr *s
 /* What does not fit into the memory that the threads of a block share is found here at the latest. */
 static bool check_capacity(compactor *self, const ir_buffer *buffer)
 {
+    const ir_facts *facts = ir_facts_of_program(self->rw.cx, self->p);
     int64_t most = self->o->target->shared_bytes, bytes = base_dtype_bytes(buffer->dtype), n;
 
-    for (int i = 0; i < buffer->n && buffer->scope == IR_SHARED; i++)
-        if (!ir_is_int(buffer->shape[i], &n) || __builtin_mul_overflow(bytes, n, &bytes))
-            return true;
+    if (buffer->scope == IR_SHARED && (!ir_is_int(ir_simplify(facts, lower_span(self->rw.cx, buffer)), &n) ||
+                                       __builtin_mul_overflow(bytes, n, &bytes)))
+        return true;
     if (buffer->scope != IR_SHARED || !most || bytes <= most)
         return true;
     return base_fail(self->rw.cx, TEC_INVALID, buffer->loc,
@@ -520,6 +522,43 @@ static ir_region over_threads(compactor *self, const ir_facts *facts, const desc
                           NULL);
 }
 
+/* Whether the buffer may shrink: its rows lie close, or in shared memory with strides that are constants. */
+static bool may_shrink(const compactor *self, const ir_buffer *buffer)
+{
+    int64_t n;
+    bool known = buffer->scope == IR_SHARED;
+
+    for (int i = 0; buffer->strides && i < buffer->n; i++)
+        known = known && ir_is_int(buffer->strides[i], &n);
+    return (!buffer->strides || known) && !buffer->offset && !base_map_has(&self->fixed, buffer);
+}
+
+/* Strides of shared memory that shrinks to the shape: rows that were spread stay as far apart modulo the
+ * banks, so that what fell into different banks still does. NULL where an extent is no constant, or the rows
+ * do not lie in the order of the dimensions.
+ *
+ *     f32[256, 512] strides(513, 1) shrinks to f32[64, 16]:
+ *     513 is 512 + 1, so spread, and 1 modulo 32 words; the least with room for 16 is 33: strides(33, 1)
+ *     strides (512, 1) would say nothing, and become (16, 1)
+ */
+static const ir_expr *const *strides_of(tec_context *cx, const ir_buffer *old, const ir_expr *const *shape)
+{
+    const ir_expr **stride = base_array(cx, const ir_expr *, old->n);
+    int64_t row = BANK_ROW / base_dtype_bytes(old->dtype), close = 1, now = 1, was, whole, extent;
+
+    for (int d = old->n - 1; d >= 0; d--) {
+        if (!ir_is_int(old->strides[d], &was) || !ir_is_int(old->shape[d], &whole) ||
+            !ir_is_int(shape[d], &extent) || was < close)
+            return NULL;
+        if (was > close)
+            now += ((was - now) % row + row) % row;
+        stride[d] = ir_int(cx, now);
+        if (__builtin_mul_overflow(was, whole, &close) || __builtin_mul_overflow(now, extent, &now))
+            return NULL;
+    }
+    return stride;
+}
+
 /* The new buffer of a placement: its extents, and what its indices are rebased by. In the example at the
  * head of this file, at the place inside of loop i:
  *
@@ -536,7 +575,7 @@ static bool shape_it(compactor *self, const ir_facts *facts, const descent *way,
                   **min = base_array(cx, const ir_expr *, buffer->n);
     bool same = true;
 
-    if (!spot->old->strides && !spot->old->offset && !base_map_has(&self->fixed, spot->old)) {
+    if (may_shrink(self, spot->old)) {
         ir_region own = hull(facts, t, spot->old), r = over_threads(self, facts, way, &own);
 
         for (int i = 0; i < buffer->n; i++) {
@@ -547,7 +586,12 @@ static bool shape_it(compactor *self, const ir_facts *facts, const descent *way,
             min[i] = smaller ? ir_simplify(facts, r.min[i]) : ir_int(cx, 0);
             same &= !smaller;
         }
-        buffer->shape = shape;
+        const ir_expr *const *strides = buffer->strides ? strides_of(cx, buffer, shape) : NULL;
+        same |= buffer->strides && !strides;
+        if (!same) {
+            buffer->shape = shape;
+            buffer->strides = strides;
+        }
     }
     spot->min = same ? NULL : min;
     spot->new = buffer;

@@ -34,9 +34,10 @@
 
 #include "ir/build.h"
 #include "ir/reason/facts.h"
+#include "space/gpu_banks.h"
 #include "space/loads.h"
 
-enum { MAX_LOOPS = 48, MOST_TILED = 3, WARP = 32 };
+enum { MAX_LOOPS = 48, MOST_TILED = 3, WARP = SPACE_WARP };
 /* of knobs */
 enum { MOST_VTHREADS = 4, MOST_THREADS = 256, MOST_INNER = 8, MOST_SUMS = 64, MIN_THREADS = 4 };
 /* of the start */
@@ -64,8 +65,10 @@ typedef struct {
 struct gpu_tiled {
     gpu_axis axis[MOST_TILED]; /* in the order of the output's loops */
     int n;
+    int order[MOST_TILED]; /* the axes as threads are numbered, the last one first */
     int64_t reduce_block, unroll;
     bool share[SPACE_MAX_OPERANDS];
+    gpu_spread spread[SPACE_MAX_OPERANDS]; /* of those that are shared */
 };
 
 int64_t space_gpu_max_threads(const space_shape *shape)
@@ -104,12 +107,56 @@ static const char *follower_of(const space_tiled *tiled, const space_loop *loop)
     return NULL;
 }
 
-/* From the last loop to the first: the last one; then those along which an operand is used again; where
- * there are none, the one before the last. */
-static void choose_axes(tec_context *cx, const space_tiled *tiled, gpu_tiled *out)
+/* Whether an index adds another variable of the sums to that of the loop, as x + j of a convolution does.
+ * Copies of virtual threads overlap then, which schedules refuse: two threads would write one element. */
+static bool has_windows(tec_context *cx, const space_tiled *stages, const char *iter)
 {
-    const space_loop *chosen[MOST_TILED] = {NULL}, *before = NULL;
+    const ir_block *block = stages->sums->block;
+    const ir_iter *own = space_iter_named(block, iter);
+
+    for (int i = 0; i < stages->n_loads; i++)
+        for (int d = 0; d < stages->load[i]->load.n; d++)
+            for (int k = 0; k < block->n_iters; k++)
+                if (&block->iters[k] != own && ir_uses_var(cx, stages->load[i]->load.index[d], own->var) &&
+                    ir_uses_var(cx, stages->load[i]->load.index[d], block->iters[k].var))
+                    return true;
+    return false;
+}
+
+/* How far apart elements of an operand lie that neighbours in the variable read, in the operand's last
+ * dimension: 2 for X[c, y*2 + i, x*2 + j] and x. The most of all operands, at least 1. */
+static int64_t stride_of(const space_shape *shape, const space_tiled *stages, const char *iter)
+{
+    const ir_facts *facts = ir_facts_of_program(sched_context(shape->base), sched_tree(shape->base));
+    const ir_iter *own = space_iter_named(stages->sums->block, iter);
+    int64_t most = 1, by;
+    const ir_expr *rest;
+
+    for (int i = 0; i < stages->n_loads; i++) {
+        const ir_expr *load = stages->load[i];
+
+        if (ir_linear(facts, load->load.index[load->load.n - 1], &own->var, 1, &by, &rest)) {
+            by = by < 0 ? -by : by;
+            most = by > most ? by : most;
+        }
+    }
+    return most;
+}
+
+/* Whether threads of this loop may stand beside those of the last one in a warp (start_order). */
+static bool may_be_beside(const space_shape *shape, const space_tiled *tiled, const space_loop *loop)
+{
+    return loop->extent != 1 && !has_windows(sched_context(shape->base), tiled, follower_of(tiled, loop));
+}
+
+/* From the last loop to the first: the last one; then those along which an operand is used again; where
+ * there are none, the one before the last. Where neighbours of the last loop read elements that lie apart,
+ * one loop more if none of these may stand beside it in a warp. */
+static void choose_axes(const space_shape *shape, const space_tiled *tiled, gpu_tiled *out)
+{
+    const space_loop *chosen[MOST_TILED] = {NULL}, *before = NULL, *beside = NULL;
     int n = 0;
+    bool filled = false;
 
     for (int i = tiled->out->n_loops - 1; i >= 0 && n < MOST_TILED; i--) {
         const space_loop *loop = &tiled->out->loop[i];
@@ -117,13 +164,19 @@ static void choose_axes(tec_context *cx, const space_tiled *tiled, gpu_tiled *ou
 
         if (!iter)
             continue;
-        if (n == 0 || is_shared_along(cx, tiled, iter))
+        if (n == 0 || is_shared_along(sched_context(shape->base), tiled, iter)) {
+            filled |= n > 0 && may_be_beside(shape, tiled, loop);
             chosen[n++] = loop;
-        else if (!before)
-            before = loop;
+        } else {
+            before = before ? before : loop;
+            beside = beside || !may_be_beside(shape, tiled, loop) ? beside : loop;
+        }
     }
     if (n == 1 && before)
         chosen[n++] = before;
+    if (n > 0 && n < MOST_TILED && !filled && beside && beside != chosen[1] &&
+        stride_of(shape, tiled, follower_of(tiled, chosen[0])) > 1)
+        chosen[n++] = beside;
     for (int i = 0; i < tiled->out->n_loops; i++)
         for (int k = 0; k < n; k++)
             if (chosen[k] == &tiled->out->loop[i])
@@ -185,28 +238,71 @@ static int64_t span_of(const gpu_tiled *tiled, const space_tiled *stages, const 
     return ir_is_int(iter->extent, &n) ? n : INT32_MAX;
 }
 
-/* Elements of an operand that a tile reads: the box of each index.
+/* How far the value of an axis in a thread lies from that in the first thread: threads are numbered in the
+ * order of the axes, and each has neighbouring results. 0 for a variable that follows no tiled loop. */
+static int64_t step_of_thread(const gpu_tiled *tiled, const ir_iter *iter, int64_t thread)
+{
+    for (int i = tiled->n - 1; i >= 0; i--) {
+        const gpu_axis *axis = &tiled->axis[tiled->order[i]];
+
+        if (base_same(axis->iter, iter->var->var.name))
+            return thread % axis->part[THREAD] * axis->part[INNER];
+        thread /= axis->part[THREAD];
+    }
+    return 0;
+}
+
+/* Elements of an operand that a tile reads: the box of each index, and where the threads of a warp read.
  *
- *     A[y*2 + ky, k] with y over 16, ky over 3, k over 16:  (1 + 2*15 + 1*2) * (1 + 15) = 33 * 16 elements
+ *     A[y*2 + ky, k] with y over 16, ky over 3, k over 16:  (1 + 2*15 + 1*2) by (1 + 15), 33 x 16 elements;
+ *     threads along y lie 2 apart in the first dimension
  */
-static int64_t elements_of(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages,
-                           const ir_expr *load)
+static gpu_tile tile_of_load(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages,
+                             const ir_expr *load)
 {
     const ir_facts *facts = ir_facts_of_program(sched_context(shape->base), sched_tree(shape->base));
     const ir_block *block = stages->sums->block;
-    double all = 1;
+    gpu_tile out = {.n = load->load.n, .bytes = base_dtype_bytes(load->load.buffer->dtype)};
 
     for (int d = 0; d < load->load.n; d++) {
         int64_t extent = 1, by, whole;
         const ir_expr *rest;
 
-        for (int i = 0; i < block->n_iters; i++)
-            extent += ir_linear(facts, load->load.index[d], &block->iters[i].var, 1, &by, &rest)
-                          ? (by < 0 ? -by : by) * (span_of(tiled, stages, &block->iters[i]) - 1)
-                          : INT32_MAX;
-        all *= (double)(ir_is_int(load->load.buffer->shape[d], &whole) && whole < extent ? whole : extent);
+        for (int i = 0; i < block->n_iters; i++) {
+            const ir_iter *iter = &block->iters[i];
+            bool linear = ir_linear(facts, load->load.index[d], &iter->var, 1, &by, &rest);
+
+            extent += linear ? (by < 0 ? -by : by) * (span_of(tiled, stages, iter) - 1) : (int64_t)INT32_MAX;
+            for (int t = 0; linear && t < SPACE_WARP; t++)
+                out.step[t][d] += by * step_of_thread(tiled, iter, t);
+        }
+        out.extent[d] = ir_is_int(load->load.buffer->shape[d], &whole) && whole < extent ? whole : extent;
+        out.extent[d] = out.extent[d] < 1 ? 1 : out.extent[d]; /* of an empty operand */
     }
-    return all > 1e15 ? (int64_t)1e15 : (int64_t)all;
+    return out;
+}
+
+/* Where the elements of a shared copy lie. */
+static gpu_spread spread_of(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages,
+                            const ir_expr *load)
+{
+    gpu_tile tile = tile_of_load(shape, tiled, stages, load);
+    double all = 1;
+
+    for (int d = 0; d < tile.n; d++)
+        all *= (double)tile.extent[d];
+    return all > 1 << 24 ? (gpu_spread){.dim = -1, .elements = 1LL << 40} : space_gpu_spread(&tile);
+}
+
+/* How often threads of the shared copies wait for banks of shared memory. */
+static int waits_of(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages)
+{
+    int waits = 0;
+
+    for (int i = 0; i < stages->n_loads; i++)
+        if (tiled->share[i])
+            waits += spread_of(shape, tiled, stages, stages->load[i]).waits;
+    return waits;
 }
 
 /* Bytes of shared memory: the shared copies of operands for one block of the reduction. */
@@ -216,18 +312,21 @@ static int64_t shared_of(const space_shape *shape, const gpu_tiled *tiled, const
 
     for (int i = 0; i < stages->n_loads; i++)
         if (tiled->share[i])
-            bytes += elements_of(shape, tiled, stages, stages->load[i]) *
+            bytes += spread_of(shape, tiled, stages, stages->load[i]).elements *
                      base_dtype_bytes(stages->load[i]->load.buffer->dtype);
     return bytes;
 }
 
-/* Whether what a tile reads of an operand is a box of known size, for the threads to share out. */
+/* Whether what a tile reads of an operand is a box of known size, for the threads to share out, in no more
+ * dimensions than a box may have. */
 static bool may_be_shared(tec_context *cx, const gpu_tiled *tiled, const space_tiled *stages,
                           const ir_expr *load)
 {
     const ir_block *block = stages->sums->block;
     int64_t n;
 
+    if (load->load.n > IR_MAX_DIMS)
+        return false;
     for (int i = 0; i < block->n_iters; i++)
         if (!ir_is_int(block->iters[i].extent, &n) && !axis_of(tiled, &block->iters[i]) &&
             space_load_uses(cx, load, block->iters[i].var))
@@ -290,22 +389,6 @@ static double blocks_of(const space_tiled *stages, const gpu_tiled *tiled)
     return n;
 }
 
-/* Whether an index adds another variable of the sums to that of the loop, as x + j of a convolution does.
- * Copies of virtual threads overlap then, which schedules refuse: two threads would write one element. */
-static bool has_windows(tec_context *cx, const space_tiled *stages, const gpu_axis *axis)
-{
-    const ir_block *block = stages->sums->block;
-    const ir_iter *own = space_iter_named(block, axis->iter);
-
-    for (int i = 0; i < stages->n_loads; i++)
-        for (int d = 0; d < stages->load[i]->load.n; d++)
-            for (int k = 0; k < block->n_iters; k++)
-                if (&block->iters[k] != own && ir_uses_var(cx, stages->load[i]->load.index[d], own->var) &&
-                    ir_uses_var(cx, stages->load[i]->load.index[d], block->iters[k].var))
-                    return true;
-    return false;
-}
-
 /* Doubles a part of a loop where that keeps enough blocks, not too many sums for a thread, and threads busy.
  * Neighbouring results of a thread must not be cut by the end of the loop: sums in registers need indices
  * that are constants. */
@@ -325,51 +408,103 @@ static bool grow(const space_tiled *stages, gpu_tiled *tiled, const gpu_axis *ax
     return false;
 }
 
+/* Numbers the threads along the last axis first, then along the others. Where neighbours of the last axis
+ * read every second element of shared memory, 32 of them would ask each second bank for two words. 16 ask for
+ * one each; the warp is then filled by the first axis that moves no window, whose threads read the same
+ * elements, or some that the layout of the copy puts into other banks. Returns that axis, -1: there is none.
+ *
+ *     Y[f, y, x] reads X[c, y*2 + i, x*2 + j]:   a warp is 2 values of f with 16 of x each
+ */
+static int start_order(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled)
+{
+    int last = tiled->n - 1, beside = -1;
+
+    if (last > 0 && stride_of(shape, stages, tiled->axis[last].iter) > 1)
+        for (int i = last - 1; i >= 0; i--)
+            if (!has_windows(sched_context(shape->base), stages, tiled->axis[i].iter))
+                beside = i;
+    for (int i = 0, at = 0; i < tiled->n; i++)
+        if (i != beside && i != last)
+            tiled->order[at++] = i;
+    if (beside >= 0)
+        tiled->order[last - 1] = beside;
+    tiled->order[last] = last;
+    return beside;
+}
+
 /* The parts of each tiled loop: threads first, most along the last loop, then more sums for each thread. The
  * first loop gets neighbouring results, the last one virtual threads, whose results lie a row of threads
  * apart. */
 static void start_tiles(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled,
                         int64_t (*part)[INNER + 1])
 {
+    tec_context *cx = sched_context(shape->base);
     int64_t left =
         space_gpu_max_threads(shape) < START_THREADS ? space_gpu_max_threads(shape) : START_THREADS;
+    int last = tiled->n - 1, beside = start_order(shape, stages, tiled);
+    int64_t apart = beside < 0 ? 1 : stride_of(shape, stages, tiled->axis[last].iter),
+            row = apart < WARP ? WARP / apart : 1;
 
-    for (int i = tiled->n - 1; i >= 0; i--) {
-        bool last = i == tiled->n - 1;
-        int64_t most = last && tiled->n > 1 && left > WARP ? WARP : left;
+    for (int i = last; i >= 0; i--) {
+        int axis = tiled->order[i];
+        int64_t here = axis == last              ? (tiled->n > 1 ? row : left)
+                       : axis == beside && i > 0 ? WARP / row
+                                                 : left;
 
-        part[i][0] = TEC_INFER;
-        part[i][VTHREAD] = part[i][INNER] = 1;
-        part[i][THREAD] = start_threads(tiled->axis[i].loop->extent, most, last);
-        left /= part[i][THREAD];
-        tiled->axis[i].part = part[i];
+        here = here < left ? here : left;
+        part[axis][0] = TEC_INFER;
+        part[axis][VTHREAD] = part[axis][INNER] = 1;
+        part[axis][THREAD] = start_threads(tiled->axis[axis].loop->extent, here, axis == last);
+        left /= part[axis][THREAD];
+        tiled->axis[axis].part = part[axis];
     }
     for (bool grown = true; grown;) {
         grown = false;
         for (int i = 0; i < tiled->n; i++) {
-            bool inner = i < tiled->n - 1 && tiled->axis[i].loop->extent;
+            const gpu_axis *axis = &tiled->axis[i];
+            bool inner = i < last && axis->loop->extent;
 
-            if (inner || !has_windows(sched_context(shape->base), stages, &tiled->axis[i]))
-                grown |= grow(stages, tiled, &tiled->axis[i], part[i], inner ? INNER : VTHREAD);
+            if (i == beside && !is_shared_along(cx, stages, axis->iter))
+                continue; /* nothing to use again, and neighbours of the warp would come to lie apart */
+            if (inner || !has_windows(cx, stages, axis->iter))
+                grown |= grow(stages, tiled, axis, part[i], inner ? INNER : VTHREAD);
         }
     }
 }
 
-/* No blocks where the copies for the whole reduction are small, as those of a depthwise convolution are.
- * Otherwise the longest block that divides the reduction, up to START_REDUCE, whose copies leave room for
- * several blocks of threads on a multiprocessor. Where there is none, nothing is copied. */
-static void start_reduce_block(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled)
+/* Whether the block divides the reduction, and its copies leave room for several blocks of threads on a
+ * multiprocessor. */
+static bool fits_block(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled, int64_t block)
 {
     const space_loop *loop = longest(stages);
     int64_t most = shared_bytes(shape) < START_SHARED ? shared_bytes(shape) : START_SHARED;
 
+    tiled->reduce_block = block;
+    return loop && loop->extent % block == 0 && block < loop->extent &&
+           shared_of(shape, tiled, stages) <= most;
+}
+
+/* No blocks where the copies for the whole reduction are small, as those of a depthwise convolution are.
+ * Otherwise the longest block up to START_REDUCE that fits; a block of a warp's length where threads wait
+ * less for banks then, as they do where a warp copies one row of an operand. Where none fits, nothing is
+ * copied. */
+static void start_reduce_block(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled)
+{
+    int64_t block = START_REDUCE;
+
     if (shared_of(shape, tiled, stages) <= START_WHOLE)
         return;
-    for (tiled->reduce_block = START_REDUCE; loop && tiled->reduce_block > 0; tiled->reduce_block /= 2)
-        if (loop->extent % tiled->reduce_block == 0 && tiled->reduce_block < loop->extent &&
-            shared_of(shape, tiled, stages) <= most)
+    while (block > 0 && !fits_block(shape, stages, tiled, block))
+        block /= 2;
+    if (block == START_REDUCE) {
+        int waits = waits_of(shape, tiled, stages);
+
+        if (waits > 0 && fits_block(shape, stages, tiled, WARP) && waits_of(shape, tiled, stages) < waits)
             return;
-    tiled->reduce_block = 0;
+    }
+    tiled->reduce_block = block;
+    if (block > 0)
+        return;
     for (int i = 0; i < stages->n_loads; i++)
         tiled->share[i] = false;
 }
@@ -457,7 +592,7 @@ const gpu_tiled *space_gpu_declare_tiled(tec_knobs *knobs, const space_shape *sh
     gpu_tiled *tiled = base_new(knobs->cx, gpu_tiled);
     int64_t part[MOST_TILED][INNER + 1];
 
-    choose_axes(knobs->cx, stages, tiled);
+    choose_axes(shape, stages, tiled);
     start_tiles(shape, stages, tiled, part);
     for (int i = 0; i < stages->n_loads; i++)
         tiled->share[i] = may_be_shared(knobs->cx, tiled, stages, stages->load[i]);
@@ -471,6 +606,9 @@ const gpu_tiled *space_gpu_declare_tiled(tec_knobs *knobs, const space_shape *sh
             may_be_shared(knobs->cx, tiled, stages, stages->load[i]) &&
             space_pick(knobs, stage, base_format(knobs->cx, "share.%s", stages->load[i]->load.buffer->name),
                        both, 2, tiled->share[i]) != 0;
+    for (int i = 0; i < stages->n_loads; i++)
+        if (tiled->share[i])
+            tiled->spread[i] = spread_of(shape, tiled, stages, stages->load[i]);
     require_limits(knobs, shape, tiled, stages);
     return tiled;
 }
@@ -517,7 +655,7 @@ static bool cut_axis(sched *schedule, const gpu_axis *axis, const char **block, 
 static bool tile_output(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled,
                         thread_loops *loops)
 {
-    const char *order[MAX_LOOPS], *inner[MOST_TILED];
+    const char *order[MAX_LOOPS], *inner[MOST_TILED], *threads[MOST_TILED];
     int n = 0, blocks;
 
     for (int i = 0; i < stages->out->n_loops; i++) {
@@ -533,14 +671,14 @@ static bool tile_output(sched *schedule, const space_tiled *stages, const gpu_ti
     for (int i = 0; i < tiled->n; i++)
         order[n++] = loops->vthread[i];
     for (int i = 0; i < tiled->n; i++)
-        order[n++] = loops->thread[i];
+        order[n++] = threads[i] = loops->thread[tiled->order[i]];
     for (int i = 0; i < tiled->n; i++)
         if (inner[i])
             order[n++] = inner[i];
     if (!sched_reorder(schedule, order, n))
         return false;
     loops->block = space_fuse(schedule, order, blocks);
-    loops->all = loops->block ? space_fuse(schedule, loops->thread, tiled->n) : NULL;
+    loops->all = loops->block ? space_fuse(schedule, threads, tiled->n) : NULL;
     return loops->all != NULL;
 }
 
@@ -623,7 +761,8 @@ static int loops_of_copy(sched *schedule, const char *copy, const char *at, cons
     return outer && !sched_reorder(schedule, order, outer + n) ? -1 : n;
 }
 
-/* The copies that the threads make together, in each block of the reduction.
+/* The copies that the threads make together, in each block of the reduction, spread over the banks of shared
+ * memory.
  *
  *     for k.0 { A.shared[..] = A[..], by all threads;  for k.1 { .. A.shared[..] .. } }
  */
@@ -638,6 +777,10 @@ static bool share_operands(sched *schedule, const space_tiled *stages, const gpu
         copy =
             sched_cache_read(schedule, stages->load[i]->load.buffer->name, "shared", &stages->sums->name, 1);
         if (!copy || !sched_compute_at(schedule, copy, at))
+            return false;
+        const gpu_spread *spread = &tiled->spread[i];
+        if (spread->dim >= 0 &&
+            !sched_storage_align(schedule, copy, spread->dim, spread->factor, spread->offset))
             return false;
         n = loops_of_copy(schedule, copy, at, loop);
         if (n < 0 || (n > 0 && !space_gpu_deal_out(schedule, loop, n, product_of(tiled, THREAD))))

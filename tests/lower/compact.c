@@ -317,6 +317,32 @@ Test(compact, keeps_the_shape_of_a_buffer_with_strides)
                                                               "}\n"));
 }
 
+/* Rows of 65 lie in other banks, as they do one after the other: the new rows are 8, and 33 is 65 modulo 32
+ * words. Rows of 96 keep to the banks of 0: 32. Rows that lie as close as they can do so still. */
+Test(compact, keeps_the_banks_of_shared_memory_with_strides)
+{
+    static const struct {
+        const char *strides, *now;
+    } rows[] = {{"65, 1", "33, 1"}, {"96, 1", "32, 1"}, {"68, 1", "36, 1"}, {"64, 1", "8, 1"}};
+
+    for (int k = 0; k < 4; k++) {
+        const char *text =
+            base_format(cx,
+                        "program p(A: f32[64, 64], out B: f32[64, 64]) {\n"
+                        "  buffer P: f32[64, 64] @shared strides(%s)\n"
+                        "  for b in 0..8 blockIdx.x @reason.P(\"private\") {\n"
+                        "    for i in 0..64 { for j in 0..8 { P[i, b*8 + j] = A[i, b*8 + j] } }\n"
+                        "    for i in 0..64 { for j in 0..8 { B[i, b*8 + j] = P[i, b*8 + j] } }\n"
+                        "  }\n"
+                        "}\n",
+                        rows[k].strides);
+
+        HAS(base_format(cx, "allocate P: f32[64, 8] @shared strides(%s) {", rows[k].now),
+            after("compact", "cuda", text));
+        same_meaning("compact", "cuda", text, SIZES(1));
+    }
+}
+
 Test(compact, drops_a_buffer_that_nobody_uses)
 {
     HAS_NOT("P",
