@@ -56,6 +56,8 @@ TEC_API TEC_GIVE DLManagedTensorVersioned *tec_array_to_dlpack(TEC_KEEP tec_arra
 /* The same for libraries that use DLPack before version 1.0. */
 TEC_API TEC_GIVE DLManagedTensor *tec_array_to_dlpack_unversioned(TEC_KEEP tec_array *array, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_array_ref(tec_array *array);
+/* Work in a stream that uses an array on a device must have ended before the last reference goes: the memory
+ * is given to the next array. */
 TEC_API void tec_array_free(TEC_TAKE tec_array *array);
 /* Lives as long as the array; shape and strides are not to be changed. */
 TEC_API const DLTensor *tec_array_tensor(const tec_array *array);
