@@ -134,7 +134,7 @@ static int count_sets(const worker_arguments *arguments, const worker_job *job)
 
     for (int i = 0; i < arguments->n; i++)
         bytes += is_cold(arguments, job, i) ? step_of(arguments->args[i]) : 0;
-    int64_t sets = bytes > 0 ? (job->cold_bytes + bytes / 2) / bytes : 1;
+    int64_t sets = bytes > 0 ? job->cold_bytes / bytes + (job->cold_bytes % bytes > bytes / 2) : 1;
     return sets < 1 ? 1 : sets > MOST ? MOST : (int)sets;
 }
 
