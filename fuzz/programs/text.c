@@ -18,8 +18,9 @@ static uint64_t draw(fuzz_text *self, uint64_t n)
 
 /* ---- expressions ---- */
 
-/* Two extents that only the run can compare: of an operator, a call, or a declared result. They are equal,
- * unless the names differ, where they may not be: then both ways of running stop. */
+/* Two extents that only the run can compare, as one of them comes out of `grow`: of an operator, a call, or a
+ * declared result. They are equal, unless the names differ, where they may not be: then both ways of running
+ * stop. */
 static void add_meeting_rows(fuzz_text *self, int name)
 {
     int other = draw(self, 3) ? name : (int)draw(self, (uint64_t)self->n_rows);
@@ -30,7 +31,7 @@ static void add_meeting_rows(fuzz_text *self, int name)
     case 2: ADD(self, "kept(m%d, m%d)", name, other); break;
     case 3: ADD(self, "halved(concat(m%d, m%d, axis = 0))", name, other); break;
     case 4: ADD(self, "without(concat(m%d, reshape(v0, shape = [1, %d]), axis = 0))", name, WIDTH); break;
-    default: ADD(self, "where(m%d > 0.125, grow(Nil, m%d), m%d)", name, name, other); break;
+    default: ADD(self, "where(m%d > 0.125, m%d, grow(Nil, m%d))", name, name, other); break;
     }
 }
 
