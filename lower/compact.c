@@ -376,13 +376,13 @@ static bool shrinks(const ir_facts *facts, const ir_expr *hull, const ir_expr *s
 /* What does not fit into the memory that the threads of a block share is found here at the latest. */
 static bool check_capacity(compactor *self, const ir_buffer *buffer)
 {
-    const ir_facts *facts = ir_facts_of_program(self->rw.cx, self->p);
     int64_t most = self->o->target->shared_bytes, bytes = base_dtype_bytes(buffer->dtype), n;
 
-    if (buffer->scope == IR_SHARED && (!ir_is_int(ir_simplify(facts, lower_span(self->rw.cx, buffer)), &n) ||
-                                       __builtin_mul_overflow(bytes, n, &bytes)))
+    if (buffer->scope != IR_SHARED || !most)
         return true;
-    if (buffer->scope != IR_SHARED || !most || bytes <= most)
+    const ir_facts *facts = ir_facts_of_program(self->rw.cx, self->p);
+    if (!ir_is_int(ir_simplify(facts, lower_span(self->rw.cx, buffer)), &n) ||
+        __builtin_mul_overflow(bytes, n, &bytes) || bytes <= most)
         return true;
     return base_fail(self->rw.cx, TEC_INVALID, buffer->loc,
                      "buffer '%s' takes %lld bytes of shared memory, the target has %lld", buffer->name,

@@ -55,8 +55,7 @@ typedef struct {
     const char *name, *hardware, *driver;
     int64_t memory_bytes, shared_bytes, units, clock_mhz, cache_bytes;
     double temperature; /* degrees Celsius; 0: unknown */
-    int64_t
-        caches[4]; /* bytes of a core's: level 1 for data, level 1 for code, level 2, level 3; 0: unknown */
+    int64_t caches[4];  /* bytes, of a core: L1 for data, L1 for code, L2, L3; 0: unknown */
 } tec_rpc_device;
 
 typedef struct {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # board_nodes -- ONNX's whole node suite through a tracker, on emulated boards of aarch64 and armhf: each case has the outcome that
-# it has on this machine. About 25 minutes on two cores; tests/cross/nodes.sh runs a part of the suite.
+# it has on this machine. About five minutes on two cores; tests/cross/nodes.sh runs a part of the suite.
 set -eu
 . tests/cross/board.sh
 

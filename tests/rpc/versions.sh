@@ -72,14 +72,19 @@ for versions in "same same same" "older same same" "newer same same" "same older
     echo "$what: a session, and the list of devices"
 done
 
+# The server registers by itself, some time after its start.
+wait_for_refusal() {
+    for _ in $(seq 100); do
+        grep -q "upgrade the" "$room/server.log" && return
+        sleep 0.05
+    done
+}
+
 # Who must be upgraded.
 module=$room/relu.so
 "$TEC" compile "$suite/test_relu/model.onnx" -o "$module" >"$room/said" 2>&1 || fail "$(cat "$room/said")"
 open_pool later same
-for _ in $(seq 100); do
-    grep -q "upgrade the" "$room/server.log" && break
-    sleep 0.05
-done
+wait_for_refusal
 grep -q "the server speaks versions .* upgrade the client" "$room/server.log" || fail "a later tracker: $(cat "$room/server.log")"
 grep -q "the client speaks versions .* upgrade the client" "$room/tracker.log" || fail "a later tracker: $(cat "$room/tracker.log")"
 said=$(of_pool same devices) && fail "a client spoke to a later tracker"
@@ -90,10 +95,7 @@ for what in "devices --tracker $tracker" "run --rpc $server $module"; do
     grep -q "upgrade the server" <<<"$said" || fail "a later client: '$what': $said"
 done
 open_pool same later
-for _ in $(seq 100); do
-    grep -q "upgrade the" "$room/server.log" && break
-    sleep 0.05
-done
+wait_for_refusal
 grep -q "upgrade the server" "$room/server.log" || fail "a later server: $(cat "$room/server.log")"
 grep -q "upgrade the server" "$room/tracker.log" || fail "a later server: $(cat "$room/tracker.log")"
 said=$("$TEC" run --rpc "$server" --key-file "$room/keys" "$module" 2>&1) && fail "a client spoke to a later server"
