@@ -20,7 +20,8 @@
 #include "ir/region/region.h"
 #include "lower/util.h"
 
-enum { LINE = 64, KEEP = 3 };
+/* written out: beside few multiply-adds the counting of a loop over lines costs more than the requests do */
+enum { LINE = 64, KEEP = 3, WRITTEN_OUT = 16 };
 
 static const char prefix[] = "prefetch.";
 
@@ -111,8 +112,13 @@ static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const ir_
     const ir_expr *arg[] = {element(cx, buffer, index), ir_int(cx, KEEP)};
     const ir_intrinsic *in = intrinsic_for(self, buffer->dtype);
     const ir_stmt *stmt = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &buffer, 1, false));
-    for (int d = buffer->n - 1; d >= 0; d--)
-        stmt = ir_for(cx, loop[d], ir_int(cx, 0), lines[d], IR_SERIAL, stmt);
+    int64_t asked = 1, n;
+
+    for (int d = buffer->n - 1; d >= 0; d--) {
+        asked = ir_is_int(lines[d], &n) && n > 0 && n <= WRITTEN_OUT / asked ? asked * n : WRITTEN_OUT + 1;
+        stmt = ir_for(cx, loop[d], ir_int(cx, 0), lines[d], asked <= WRITTEN_OUT ? IR_UNROLLED : IR_SERIAL,
+                      stmt);
+    }
     return stmt;
 }
 

@@ -93,6 +93,10 @@ typedef struct {
     /* prologues start where they are read: each element is read a few times only. Loops over rows start
      * apart, for edges are cut from these */
     bool seldom;
+    /* the parameter that passes through the core, as each element is read once (streamed_once) or for so many
+     * rows as a call has; NULL: there is none (space/stream.c) */
+    const ir_buffer *streamed;
+    bool streamed_once;
     space_tile tile; /* where it starts */
     int registers;   /* of vectors, for sums and operands; 0: multiply-adds read operands from memory */
 } space_tiled;
@@ -192,6 +196,12 @@ bool space_is_worth_forks(double cycles);
 int64_t space_more_tasks(const space_stage *stage, int64_t tasks);
 
 /* ---- stages on a CPU ---- */
+
+/* Sets tiled->streamed, of a stage whose loads are listed. */
+void space_find_streamed(tec_context *cx, const space_shape *shape, space_tiled *tiled);
+/* Knob `ahead`: how many steps early each step of the last reduction loop asks for the streamed operand; 0:
+ * it does not. step_bytes: what a step reads of the operand where the tile starts. */
+int64_t space_pick_ahead(tec_knobs *knobs, const space_stage *stage, int64_t step_bytes);
 
 /* Whether a stage that goes into the tiled one, a prologue, writes the buffer: such stages are computed where
  * they are read. */

@@ -588,6 +588,7 @@ space_tiled *space_read_tiled(tec_context *cx, const space_shape *shape, const s
             (h->producer[i]->flat && !space_has_note(shape->base, h->producer[i]->name, "keep")) ||
             is_read_in_passing(cx, h, h->producer[i]);
     find_operands(cx, h);
+    space_find_streamed(cx, shape, h);
     choose_tile(shape, h);
     return h;
 }

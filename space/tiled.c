@@ -46,6 +46,7 @@ struct space_tiled_choice {
     int64_t row_blocks, column_blocks, reduce_block; /* reduce_block 0: the reduction is not blocked */
     const int64_t *unroll;                           /* of the last reduction loop; NULL: it has none */
     int64_t taps;                                    /* further short reduction loops that are written out */
+    int64_t ahead; /* steps by which a streamed operand is asked for early; 0: it is not */
     int lanes_on;
     int place[SPACE_MAX_OPERANDS], copy[SPACE_MAX_OPERANDS];
 };
@@ -206,7 +207,7 @@ static int64_t usual_steps(const space_tiled *tiled)
 {
     int operands = tiled->tile.rows + tiled->tile.vectors,
         free = tiled->registers - tiled->tile.rows * tiled->tile.vectors;
-    int64_t steps = USUAL;
+    int64_t steps = tiled->streamed_once ? 1 : USUAL;
 
     while (tiled->registers && steps > 1 && steps * operands > 2 * free)
         steps /= 2;
@@ -496,6 +497,10 @@ const space_tiled_choice *space_declare_tiled(tec_knobs *knobs, const space_shap
     if (choice->unroll)
         space_leave_idle(knobs, stage, base_format(knobs->cx, "unroll.%s", h->reduce[h->n_reduce - 1]->iter),
                          choice->lanes_on == LANES_ON_REDUCTION);
+    if (h->streamed)
+        choice->ahead = space_pick_ahead(knobs, stage,
+                                         usual_steps(h) * h->tile.vectors * (int64_t)stage->lanes *
+                                             base_dtype_bytes(h->streamed->dtype));
     choice->taps = pick_taps(knobs, stage);
     pick_orders(knobs, stage, choice);
     pick_blocks(knobs, stage, choice);
@@ -876,13 +881,22 @@ static bool keep_in_registers(tiling *self, const sums_loops *loops)
     return annotate_copies(self, loops, copy, around);
 }
 
+/* The steps of the innermost loop that is left of the reduction ask for the streamed operand. Without such a
+ * loop all of the reduction is written out, and there is no later step. */
+static bool ask_early(tiling *self, const sums_loops *loops)
+{
+    return !self->c->ahead || !loops->n_reduce ||
+           sched_prefetch(self->s, self->h->streamed->name, loops->reduce[loops->n_reduce - 1],
+                          (int)self->c->ahead);
+}
+
 /* Inside one tile: cuts the spatial loops, then the reduction, and puts the sums into registers. */
 static bool compute_sums(tiling *self)
 {
     sums_loops l = {0};
 
     return cut_spatial(self, &l) && cut_reduction(self, &l) && order_sums(self, &l) &&
-           keep_in_registers(self, &l) && annotate_sums(self, &l);
+           keep_in_registers(self, &l) && annotate_sums(self, &l) && ask_early(self, &l);
 }
 
 /* The output takes the same vectors as the sums. Otherwise sums would travel through memory from the vectors

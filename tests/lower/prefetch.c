@@ -13,7 +13,7 @@ Test(prefetch, asks_for_each_line_of_a_later_row)
     const char *out = after("prefetch", AVX512, ROWS);
 
     HAS("if y + 2 < n {", out);
-    HAS("for line in 0..3 {", out);
+    HAS("for line in 0..3 unrolled {", out);
     HAS("call<i32> prefetch.0(&A, ", out);
     HAS_NOT("@prefetch", out);
     same_meaning("prefetch", AVX512, ROWS, SIZES(0, 1, 2, 3, 7));
@@ -95,13 +95,13 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "  }\n"
           "  for y in 0..n @keep(7) {\n"
           "    if y + 1 < n {\n"
-          "      for line in 0..1 {\n"
+          "      for line in 0..1 unrolled {\n"
           "        evaluate call<i32> prefetch.2(&I, y + 1 + line * 8, 3)\n"
           "      }\n"
           "    }\n"
           "    if y + 2 < n {\n"
           "      for row in 0..n {\n"
-          "        for line in 0..3 {\n"
+          "        for line in 0..3 unrolled {\n"
           "          evaluate call<i32> prefetch.1(&A, line * 16 + row * 48, 3)\n"
           "        }\n"
           "      }\n"
@@ -109,8 +109,8 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "    if y < 5 {\n"
           "      for x in 0..40 {\n"
           "        if x + 3 < 40 {\n"
-          "          for row in 0..1 {\n"
-          "            for line in 0..1 {\n"
+          "          for row in 0..1 unrolled {\n"
+          "            for line in 0..1 unrolled {\n"
           "              evaluate call<i32> prefetch.0(&D, y + line * 8 + (x + 3 + row) * n, 3)\n"
           "            }\n"
           "          }\n"
@@ -120,8 +120,8 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "    } else {\n"
           "      for x in 4..+30 {\n"
           "        if x + 1 < 34 {\n"
-          "          for row in 0..1 {\n"
-          "            for line in 0..1 {\n"
+          "          for row in 0..1 unrolled {\n"
+          "            for line in 0..1 unrolled {\n"
           "              evaluate call<i32> prefetch.0(&D, line * 8 + (x + 3 + row) * n, 3)\n"
           "            }\n"
           "          }\n"
