@@ -163,7 +163,7 @@ target_include_directories(tec_rpc_attack PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(tec_rpc_attack PRIVATE ${TEC_WARNINGS} -fvisibility=hidden -fno-sanitize=all)
 target_link_options(tec_rpc_attack PRIVATE -fno-sanitize=all)
 set_target_properties(tec_rpc_attack PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-foreach(name sessions doors leases frames attacks programs)
+foreach(name sessions doors leases frames attacks programs measures roles)
     if(TARGET test_rpc_client_${name})
         target_compile_definitions(test_rpc_client_${name} PRIVATE 
             TEC_RPC_KERNELS="$<TARGET_FILE:tec_rpc_kernels>" TEC_RPC_ATTACK="$<TARGET_FILE:tec_rpc_attack>")

@@ -526,7 +526,7 @@ static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *
         return blame(device, true, question == WORKER_KEEP ? "reference" : "run", seconds, &err, failure);
     *answer = device->m.answer;
     for (int i = 0; i < job->n_modules; i++)
-        tec_rpc_release(device->session, handle[i], NULL);
+        rpc_release_later(device->session, handle[i]);
     return question == WORKER_MEASURE ? look_at_device(device, answer, failure) : TUNE_ASK_ANSWERED;
 }
 

@@ -68,21 +68,26 @@ static int first_sibling_of(int cpu)
     return first;
 }
 
-/* The cores that this process may use, each with its first hardware sibling, so that two threads do not
- * share one core. */
-worker_cores worker_cores_here(int threads)
+/* Each with its first hardware sibling, so that two threads do not share one core. */
+worker_cores worker_cores_among(const cpu_set_t *all, int threads)
 {
     int first_sibling[CPU_SETSIZE] = {0};
+
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, all))
+            first_sibling[i] = first_sibling_of(i);
+    return worker_cores_choose(all, first_sibling, threads);
+}
+
+worker_cores worker_cores_here(int threads)
+{
     cpu_set_t all;
 
     if (sched_getaffinity(0, sizeof all, &all) != 0) {
         CPU_ZERO(&all);
         CPU_SET(0, &all);
     }
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &all))
-            first_sibling[i] = first_sibling_of(i);
-    return worker_cores_choose(&all, first_sibling, threads);
+    return worker_cores_among(&all, threads);
 }
 
 /* ---- whose turn ---- */
@@ -90,16 +95,21 @@ worker_cores worker_cores_here(int threads)
 typedef struct {
     double until;
     const atomic_bool *stop;
+    bool sleeps; /* until the lock is free or a signal is handled: `until` and `stop` are not looked at */
     bool late;
 } patience;
 
-/* Asks again and again, so that the wait can be given up. */
+/* Asks again and again, so that the wait can be given up, unless a signal does that. */
 static bool lock_one(int fd, patience *with)
 {
     const struct timespec between = {.tv_nsec = 500 * 1000};
 
+    if (with->sleeps) {
+        with->late = flock(fd, LOCK_EX) != 0;
+        return !with->late;
+    }
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        with->late = tec_clock() > with->until;
+        with->late = tec_clock() >= with->until;
         if (with->late || (with->stop && atomic_load(with->stop)))
             return false;
         nanosleep(&between, NULL);
@@ -127,20 +137,29 @@ static bool lock_core(int cpu, int fd, patience *with)
 }
 
 /* From the lowest number up, so that two that want several cores never wait for each other. */
-bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
-                       const atomic_bool *stop)
+static bool lock_all(worker_core_lock *lock, const cpu_set_t *cores, patience with)
 {
-    patience p = {tec_clock() + seconds, stop, false};
     bool good = true;
 
     lock->n = 0;
     for (int i = 0; good && i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, cores)) {
             lock->fd[lock->n] = open_folder(i, "");
-            good = lock_core(i, lock->fd[lock->n++], &p);
+            good = lock_core(i, lock->fd[lock->n++], &with);
         }
-    lock->late = p.late;
+    lock->late = with.late;
     return good;
+}
+
+bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
+                       const atomic_bool *stop)
+{
+    return lock_all(lock, cores, (patience){.until = tec_clock() + seconds, .stop = stop});
+}
+
+bool worker_cores_sleep(worker_core_lock *lock, const cpu_set_t *cores)
+{
+    return lock_all(lock, cores, (patience){.sleeps = true});
 }
 
 void worker_cores_unlock(worker_core_lock *lock)

@@ -32,8 +32,9 @@ typedef struct {
  * are the rest, without those that share a core with a measured one where that leaves any. Where nothing is
  * left, `others` is all. */
 worker_cores worker_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads);
-/* Of this machine and this thread's affinity. */
+/* Of this machine and this thread's affinity, or of a set that the thread had before it was moved. */
 worker_cores worker_cores_here(int threads);
+worker_cores worker_cores_among(const cpu_set_t *all, int threads);
 
 typedef struct {
     int fd[CPU_SETSIZE]; /* -1: this system has no folder for the core */
@@ -45,6 +46,9 @@ typedef struct {
  * none), or so many seconds have passed. worker_cores_unlock follows in both cases. */
 bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
                        const atomic_bool *stop);
+/* The same for a process that may handle signals: sleeps until the lock is free, and costs no time of the
+ * CPUs meanwhile. False, and `late`: a signal was handled that does not restart calls. */
+bool worker_cores_sleep(worker_core_lock *lock, const cpu_set_t *cores);
 void worker_cores_unlock(worker_core_lock *lock);
 /* "process 1234 (tec_runner)" that measures on one of these cores now, or "nobody"; gives `to`. */
 const char *worker_cores_holder(const cpu_set_t *cores, char *to, size_t size);

@@ -57,6 +57,8 @@ struct tec_rpc_session {
     uint32_t stream;
     tec_error over; /* why this session is; TEC_OK: it is not */
     rpc_ahead ahead;
+    int64_t unused[8]; /* handles that the next question releases on its way */
+    int n_unused;
     tec_rpc_session *next;
 };
 

@@ -90,3 +90,13 @@ bool rpc_ask_measure(tec_rpc_session *session, const rpc_measure *measure, rpc_m
     rpc_end(session->c);
     return good;
 }
+
+void rpc_release_later(tec_rpc_session *session, int64_t handle)
+{
+    if (!session)
+        return;
+    if (session->n_unused == BASE_COUNT(session->unused))
+        tec_rpc_release(session, handle, NULL);
+    else
+        session->unused[session->n_unused++] = handle;
+}

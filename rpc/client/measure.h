@@ -25,5 +25,7 @@ typedef struct {
 /* False: the session gave no answer; *out has the signal alone. */
 bool rpc_ask_measure(tec_rpc_session *session, const rpc_measure *measure, rpc_measurement *out,
                      tec_error *err);
+/* As tec_rpc_release, without waiting for an answer: the request goes along with the next one. */
+void rpc_release_later(tec_rpc_session *session, int64_t handle);
 
 #endif

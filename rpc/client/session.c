@@ -111,6 +111,33 @@ static bool end(tec_rpc_session *session, bool good, bool fatal, const tec_error
     return good || rt_fail(err, why->status, "%s", why->text);
 }
 
+/* Puts the releases that wait before a question that is about to be sent: both go in one piece. */
+static bool send_releases(tec_rpc_session *session)
+{
+    bool good = true;
+
+    for (int i = 0; good && i < session->n_unused; i++)
+        good = rpc_link_send(session->c->link, session->stream, RPC_KIND_release,
+                             &(rpc_release){session->unused[i]});
+    return good;
+}
+
+/* Their answers, which come first. A handle that the session does not know is no error of the question. */
+static bool await_releases(tec_rpc_session *session, bool *fatal, tec_error *err)
+{
+    bool good = true;
+
+    for (; good && session->n_unused > 0; session->n_unused--) {
+        tec_error why = {0};
+
+        good = rpc_await_answer(session->c, session->stream, RPC_KIND_done, fatal, &why) ||
+               (!*fatal && session->c->lost.status == TEC_OK);
+        if (!good)
+            rt_fail(err, why.status, "%s", why.text);
+    }
+    return good;
+}
+
 /* One question without data, and its answer in session->c->message; rpc_end must follow where it is true. */
 bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err)
 {
@@ -120,10 +147,14 @@ bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_
     if (!session)
         return rt_fail(err, TEC_INVALID, "expected a session, found NULL");
     bool good = begin(session, &why);
-    if (good && !rpc_link_send(session->c->link, session->stream, kind, question))
-        good = rt_fail(&why, TEC_INVALID, "the request does not fit into a message");
-    if (good && !begin_ahead(session))
+    if (good && !send_releases(session))
+        good = rpc_lose(session->c, TEC_LOST, "a release was not taken", &why);
+    bool fits = good && rpc_link_send(session->c->link, session->stream, kind, question);
+    if (fits && !begin_ahead(session))
         good = rpc_lose(session->c, TEC_LOST, "an upload was not taken", &why);
+    good = good && await_releases(session, &fatal, &why);
+    if (good && !fits)
+        good = rt_fail(&why, TEC_INVALID, "the request does not fit into a message");
     good = good && rpc_await_answer(session->c, session->stream, wanted, &fatal, &why);
     return good || end(session, false, fatal, &why, err);
 }

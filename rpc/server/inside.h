@@ -7,6 +7,7 @@
 #include "tec/device.h"
 #include "tec/program.h"
 #include "worker/bench.h"
+#include "worker/cores.h"
 
 typedef enum {
     RPC_THING_NONE,
@@ -63,6 +64,8 @@ typedef struct {
     int next_kept;
     rpc_transfer transfer;
     worker_bench *bench; /* NULL: nothing was measured for a tuner yet */
+    worker_cores cores;  /* of the last measurement; `all`: that this process may use */
+    bool aside;          /* this process is kept off the measured cores */
     int64_t answered;
     bool over;
     rt_bytes body;
@@ -122,6 +125,11 @@ bool rpc_on_profile(rpc_session *session, const rpc_profile *message);
 
 /* measure.c: answers its question. */
 bool rpc_on_measure(rpc_session *session, const rpc_measure *self);
+/* A module of these bytes, which are needed no longer than the call. NULL with an error. */
+tec_module *rpc_open_module(rpc_session *session, const void *data, size_t size, tec_error *err);
+/* A session that has measured stays off the measured CPUs; before anything else that computes it gets all
+ * back. */
+void rpc_use_all_cpus(rpc_session *session);
 
 /* devices.c: answers with what this machine offers. */
 bool rpc_answer_devices(rpc_session *session);

@@ -7,12 +7,12 @@
  * the server keeps, holds for a candidate that stops the timer.
  */
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/time.h>
 
 #include "rpc/server/inside.h"
 #include "runtime/alloc.h"
-#include "worker/cores.h"
 
 enum { MOST_THREADS = 4096 };
 
@@ -71,12 +71,85 @@ static worker_job job_of(const rpc_measure *measure, worker_dim dims[RT_MAX_SYMB
                         .n_modules = (int)measure->modules.n};
 }
 
-static void set_timer(double seconds)
+/* Every `again` seconds anew; 0: once. 0 seconds stop the timer. */
+static void set_timer(double seconds, double again)
 {
-    const struct itimerval t = {
-        .it_value = {(time_t)seconds, (suseconds_t)((seconds - floor(seconds)) * 1e6)}};
+    const double part[2] = {again, seconds};
+    struct timeval t[2];
 
-    setitimer(ITIMER_REAL, &t, NULL);
+    for (int i = 0; i < 2; i++)
+        t[i] = (struct timeval){(time_t)part[i], (suseconds_t)((part[i] - floor(part[i])) * 1e6)};
+    setitimer(ITIMER_REAL, &(struct itimerval){t[0], t[1]}, NULL);
+}
+
+/* ---- the CPUs ---- */
+
+static void move_to(const cpu_set_t *cpus)
+{
+    sched_setaffinity(0, sizeof *cpus, cpus);
+}
+
+/* Where there are CPUs that nobody measures on, this process waits and works there between two measurements:
+ * what it does would disturb another session that measures meanwhile. */
+static void stay_aside(rpc_session *session)
+{
+    session->aside = session->cores.apart;
+    move_to(session->aside ? &session->cores.others : &session->cores.all);
+}
+
+void rpc_use_all_cpus(rpc_session *session)
+{
+    if (session->aside)
+        move_to(&session->cores.all);
+    session->aside = false;
+}
+
+/* The cores that are measured on, of all that this process has had from the beginning. */
+static void choose_cores(rpc_session *session, int threads)
+{
+    session->cores =
+        session->aside ? worker_cores_among(&session->cores.all, threads) : worker_cores_here(threads);
+}
+
+/* Loading a module is work of some hundred microseconds. While nobody measures, the measured CPU does it, and
+ * the others go on with what they do, as building candidates; else they do it. */
+tec_module *rpc_open_module(rpc_session *session, const void *data, size_t size, tec_error *err)
+{
+    worker_core_lock lock;
+
+    if (!session->aside)
+        return tec_module_open_bytes(data, size, NULL, err);
+    bool is_free = worker_cores_lock(&lock, &session->cores.measured, 0, NULL);
+    if (is_free)
+        move_to(&session->cores.measured);
+    tec_module *module = tec_module_open_bytes(data, size, NULL, err);
+    if (is_free)
+        stay_aside(session);
+    worker_cores_unlock(&lock);
+    return module;
+}
+
+static void wake(int signal)
+{
+    (void)signal;
+}
+
+/* Asleep, as others may measure for long and would have to share their time with a process that looks again
+ * and again. The timer wakes this process when MOST_WAIT is over. Its signal comes again, as the first one
+ * may come just before the wait begins. */
+static bool await_cores(rpc_session *session, worker_core_lock *lock, tec_error *err)
+{
+    const struct sigaction handled = {.sa_handler = wake};
+    struct sigaction before;
+    char holder[64];
+
+    sigaction(SIGALRM, &handled, &before);
+    set_timer(MOST_WAIT, 1);
+    bool good = worker_cores_sleep(lock, &session->cores.measured);
+    set_timer(0, 0);
+    sigaction(SIGALRM, &before, NULL);
+    return good || rt_fail(err, TEC_REFUSED, "others measured on the same cores for %g s: now %s", MOST_WAIT,
+                           worker_cores_holder(&session->cores.measured, holder, sizeof holder));
 }
 
 /* On the cores under measurement, while nobody else measures there. NULL with an error: others measured there
@@ -84,26 +157,20 @@ static void set_timer(double seconds)
 static const worker_answer *measure(rpc_session *session, const rpc_measure *self, const worker_job *job,
                                     tec_module *const *modules, double *waited, tec_error *err)
 {
-    char holder[64];
     worker_core_lock lock;
     double begun = tec_clock();
+    const worker_answer *answer = NULL;
 
-    cpu_set_t before;
-    sched_getaffinity(0, sizeof before, &before);
-    const worker_cores c = worker_cores_here(job->threads);
-    if (!worker_cores_lock(&lock, &c.measured, MOST_WAIT, NULL)) {
-        worker_cores_unlock(&lock);
-        rt_fail(err, TEC_REFUSED, "others measured on the same cores for %g s: now %s", MOST_WAIT,
-                worker_cores_holder(&c.measured, holder, sizeof holder));
-        return NULL;
+    choose_cores(session, job->threads);
+    stay_aside(session);
+    if (await_cores(session, &lock, err)) {
+        *waited = tec_clock() - begun;
+        move_to(&session->cores.measured);
+        set_timer(self->seconds, 0);
+        answer = worker_bench_do(session->bench, self->keep ? WORKER_KEEP : WORKER_MEASURE, job, modules);
+        set_timer(0, 0);
+        stay_aside(session);
     }
-    *waited = tec_clock() - begun;
-    sched_setaffinity(0, sizeof c.measured, &c.measured);
-    set_timer(self->seconds);
-    const worker_answer *answer =
-        worker_bench_do(session->bench, self->keep ? WORKER_KEEP : WORKER_MEASURE, job, modules);
-    set_timer(0);
-    sched_setaffinity(0, sizeof before, &before);
     worker_cores_unlock(&lock);
     return answer;
 }

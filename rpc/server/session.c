@@ -162,6 +162,13 @@ bool rpc_answer_tensor(rpc_session *session, const DLTensor *tensor)
 
 /* ---- questions ---- */
 
+/* Whether a question may run code of the client on any number of threads. */
+static bool computes(uint32_t kind)
+{
+    return kind != RPC_KIND_data && kind != RPC_KIND_upload && kind != RPC_KIND_release &&
+           kind != RPC_KIND_measure && kind != RPC_KIND_close;
+}
+
 /* False: the socket is gone, or this session is over. A question in the middle of a transfer ends the
  * transfer with an error of its own, which stands before the answer to the question: questions and answers
  * keep their order. Data are no question and are not counted; `close` does not count itself. */
@@ -171,6 +178,8 @@ static bool answer(rpc_session *session, uint32_t kind, const rpc_any *message)
         return false;
     if (kind != RPC_KIND_data)
         session->answered++;
+    if (computes(kind))
+        rpc_use_all_cpus(session);
     switch (kind) {
     case RPC_KIND_data: return rpc_on_data(session, &message->data);
     case RPC_KIND_upload: return rpc_on_upload(session, &message->upload);

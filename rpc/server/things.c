@@ -191,7 +191,7 @@ static bool finish_upload(rpc_session *session)
 {
     rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
-    tec_module *module = tec_module_open_bytes(transfer->own, (size_t)transfer->size, NULL, &err);
+    tec_module *module = rpc_open_module(session, transfer->own, (size_t)transfer->size, &err);
     int64_t handle =
         module ? rpc_add_thing(session, (rpc_thing){RPC_THING_MODULE, {.module = module}}, &err) : 0;
 

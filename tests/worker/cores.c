@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,4 +153,41 @@ Test(cores, are_given_to_who_waits)
     worker_cores_unlock(&mine);
     pthread_join(thread, NULL);
     cr_assert_leq(turns, 3, "%d turns", turns);
+}
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+/* A signal that is handled ends the sleep; without one, the sleep ends when the lock is free. */
+Test(cores, are_slept_for_until_a_signal)
+{
+    worker_cores c = worker_cores_here(1);
+    const struct sigaction handled = {.sa_handler = ignore};
+    worker_core_lock first, second;
+
+    cr_assert_eq(sigaction(SIGALRM, &handled, NULL), 0);
+    cr_assert(worker_cores_sleep(&first, &c.measured));
+    ualarm(50000, 50000);
+    cr_assert_not(worker_cores_sleep(&second, &c.measured));
+    ualarm(0, 0);
+    cr_assert(second.late);
+    worker_cores_unlock(&second);
+    cr_assert_not(worker_cores_lock(&second, &c.measured, 0, NULL));
+    worker_cores_unlock(&second);
+    worker_cores_unlock(&first);
+    cr_assert(worker_cores_sleep(&second, &c.measured));
+    worker_cores_unlock(&second);
+}
+
+/* A thread that was moved still names the cores of all that it had. */
+Test(cores, are_chosen_among_those_before_a_move)
+{
+    worker_cores before = worker_cores_here(1);
+
+    sched_setaffinity(0, sizeof before.others, &before.others);
+    worker_cores c = worker_cores_among(&before.all, 1);
+    sched_setaffinity(0, sizeof before.all, &before.all);
+    cr_assert(CPU_EQUAL(&c.measured, &before.measured) && CPU_EQUAL(&c.others, &before.others));
 }

@@ -154,6 +154,7 @@ static int use_program(tec_rpc_session *s)
         good++;
     }
     good += rpc_ask_measure(s, &question, measurement, NULL);
+    rpc_release_later(s, 1);
     free(measurement);
     good += tec_rpc_profile(s, 1, &rows, NULL);
     tec_rpc_profile_free(&rows);

@@ -177,26 +177,24 @@ static inline tec_rpc_session *kit_open(fixture *f, tec_rpc *c)
 
 /* ---- the module of the kernels ---- */
 
-/* Threads of a test may call this at the same time. */
-static inline rt_bytes kit_module(const char *arch)
+enum { KIT_MOST_KERNELS = 16 };
+
+/* A module with functions for these kernels; threads of a test may call this at the same time. */
+static inline rt_bytes kit_module_of(const char *arch, const char *const *names, int n_names)
 {
-    static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
-                                        "flood",       "murmur", "open_file", "open_socket", "start_program",
-                                        "kill_parent", "lie",    "nap",       "linger"};
-    char symbols[BASE_COUNT(names)][40];
+    char symbols[KIT_MOST_KERNELS][40];
     static const char *const sizes[] = {"n", "m"};
     static const int64_t n[] = {RT_DIM_SYMBOL, 0}, m[] = {RT_DIM_SYMBOL, 1};
     const rt_dim of_x[] = {{n, 2}}, of_y[] = {{m, 2}};
     const rt_param_desc params[] = {
         {.name = "x", .dtype = {kDLUInt, 8, 1}, .rank = 1, .shape = of_x},
         {.name = "y", .dtype = {kDLInt, 32, 1}, .rank = 1, .shape = of_y, .is_output = true}};
-    rt_function_desc functions[BASE_COUNT(names)];
-    rt_module_desc d = {
-        .target = "llvm", .arch = arch, .functions = functions, .n_functions = BASE_COUNT(names)};
+    rt_function_desc functions[KIT_MOST_KERNELS];
+    rt_module_desc d = {.target = "llvm", .arch = arch, .functions = functions, .n_functions = n_names};
     rt_bytes out = {0};
     tec_error err = {0};
 
-    for (int i = 0; i < BASE_COUNT(names); i++) {
+    for (int i = 0; i < n_names; i++) {
         snprintf(symbols[i], sizeof symbols[i], "kernel_%s", names[i]);
         functions[i] = (rt_function_desc){.name = names[i],
                                           .symbol = symbols[i],
@@ -214,6 +212,15 @@ static inline rt_bytes kit_module(const char *arch)
     cr_assert(rt_module_bytes(&d, elf, size, &out, &err), "%s", err.text);
     free(elf);
     return out;
+}
+
+static inline rt_bytes kit_module(const char *arch)
+{
+    static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
+                                        "flood",       "murmur", "open_file", "open_socket", "start_program",
+                                        "kill_parent", "lie",    "nap",       "linger"};
+
+    return kit_module_of(arch, names, BASE_COUNT(names));
 }
 
 #if defined(__x86_64__)
