@@ -664,6 +664,11 @@ static bool check_row(rpc_link *link, const rpc_frame *frame)
     return link->state != BROKEN;
 }
 
+bool rpc_link_lacks_role(const rpc_link *link, const rpc_frame *frame)
+{
+    return link->is_server && !(frame->row->roles & link->roles);
+}
+
 /* Whether the frame is for somebody: its stream is open, or opened by it, and its window is kept. False
  * without a break means that the frame is dropped: its stream was closed while the frame was under way. */
 static bool check_stream(rpc_link *link, const rpc_frame *frame)
@@ -733,6 +738,8 @@ rpc_event rpc_link_next(rpc_link *link, rpc_frame *frame)
             on_hello(link, frame);
         else if (frame->kind == RPC_KIND_hello)
             rpc_link_break(link, TEC_PROTOCOL, "hello came twice");
+        else if (rpc_link_lacks_role(link, frame) && frame->kind != RPC_KIND_open)
+            return RPC_FRAME; /* on whatever stream: the owner refuses it by name */
         else if (check_stream(link, frame) && frame->kind != RPC_KIND_window)
             return RPC_FRAME;
         else if (frame->kind == RPC_KIND_window)

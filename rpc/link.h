@@ -85,7 +85,8 @@ typedef struct {
 
 typedef enum { RPC_NOTHING, RPC_FRAME, RPC_BROKEN } rpc_event;
 
-/* The next frame; the link handles windows and hello itself. */
+/* The next frame; the link handles windows and hello itself. A server's owner refuses the frames of a key
+ * that lacks the role for them: those of sessions come even where their stream is not open. */
 rpc_event rpc_link_next(rpc_link *link, rpc_frame *frame);
 /* The receiver has done with so many bytes of `data` bodies of a stream: the other side may send as many
  * again. */
@@ -118,9 +119,10 @@ bool rpc_link_ready(const rpc_link *link); /* hello has come: messages may be se
 const tec_error *rpc_link_error(const rpc_link *link);
 void rpc_link_break(rpc_link *link, tec_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
 int rpc_link_version(const rpc_link *link);
-unsigned rpc_link_roles(const rpc_link *link);    /* a server's: of the client's key */
-const uint8_t *rpc_link_id(const rpc_link *link); /* of the key */
-const char *rpc_link_peer(const rpc_link *link);  /* the other side's program */
+unsigned rpc_link_roles(const rpc_link *link);                          /* a server's: of the client's key */
+bool rpc_link_lacks_role(const rpc_link *link, const rpc_frame *frame); /* a server's: the key, for it */
+const uint8_t *rpc_link_id(const rpc_link *link);                       /* of the key */
+const char *rpc_link_peer(const rpc_link *link);                        /* the other side's program */
 
 /* "1f2e3d4c5b6a7988". */
 typedef struct {

@@ -270,19 +270,34 @@ static void on_ready(rpc_conn *conn)
         rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
 }
 
+/* Tells the client and the log why a message is not taken, and ends the connection. */
+static void refuse_message(const rpc_client *peer, const rpc_frame *frame, tec_status status,
+                           const char *text)
+{
+    rpc_tell(peer->server, "client %lld: refused '%s': %s", (long long)peer->number, frame->row->record->name,
+             text);
+    rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
+                  &(rpc_failure){.status = status, .text = text, .fatal = 1, .output = ""});
+    rpc_conn_close(peer->conn, TEC_OK, text);
+}
+
 /* What is not for a server, as a request for a device: a client that took the server for a tracker would wait
  * for an answer that never comes. `goodbye` is no question. */
 static void refuse_question(const rpc_client *peer, const rpc_frame *frame)
 {
-    static const char text[] = "this is an rpc_server, and no tracker";
-    const char *name = frame->row->record->name;
+    if (frame->kind != RPC_KIND_goodbye)
+        refuse_message(peer, frame, TEC_PROTOCOL, "this is an rpc_server, and no tracker");
+}
 
-    if (frame->kind == RPC_KIND_goodbye)
-        return;
-    rpc_tell(peer->server, "client %lld: refused '%s': %s", (long long)peer->number, name, text);
-    rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
-                  &(rpc_failure){.status = TEC_PROTOCOL, .text = text, .fatal = 1, .output = ""});
-    rpc_conn_close(peer->conn, TEC_OK, text);
+/* A key that may open no sessions has no business with their messages either. */
+static void refuse_role(const rpc_client *peer, const rpc_frame *frame)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "key %s may not send '%s': it lacks the role '%s'",
+             rpc_show_id(rpc_link_id(rpc_conn_link(peer->conn))).text, frame->row->record->name,
+             rpc_show_roles(frame->row->roles));
+    refuse_message(peer, frame, TEC_DENIED, text);
 }
 
 /* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. A list
@@ -295,6 +310,11 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 
     if (!c)
         return;
+    if (rpc_link_lacks_role(rpc_conn_link(conn), frame) && frame->kind != RPC_KIND_open &&
+        frame->kind < RPC_KIND_announce) {
+        refuse_role(c, frame);
+        return;
+    }
     if (frame->stream) {
         rpc_on_session_frame(c, frame);
         return;

@@ -280,17 +280,15 @@ bool rpc_on_write(rpc_session *session, const rpc_write *message)
     return err.status == TEC_OK ? go_on(session) : rpc_fail_transfer(session, &err);
 }
 
-/* The next bytes of the transfer under way. Those of a refused transfer are dropped until it is over. */
+/* The next bytes of the transfer under way. Those of a refused transfer are dropped, and so are those that no
+ * transfer waits for, as behind a question that ended one: data have no answer of their own, and an answer
+ * that the server does not wait for would end the session. */
 bool rpc_on_data(rpc_session *session, const rpc_data *message)
 {
     rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
 
-    if (!transfer->active) {
-        rt_fail(&err, TEC_INVALID, "data arrived without a preceding upload or write");
-        return rpc_answer_error(session, &err);
-    }
-    if (!transfer->to)
+    if (!transfer->active || !transfer->to)
         return true;
     if ((int64_t)message->bytes.n > transfer->size - transfer->got) {
         rt_fail(&err, TEC_INVALID, "more data arrived than the announced %lld bytes",
