@@ -85,7 +85,7 @@ static void on_ready(rpc_conn *c)
     side *s = rpc_conn_user(c);
     bench *b = s->b;
     char name[16];
-    rpc_offered device = {"cpu:0", s->index < b->n_clients / 5 ? "few" : "many", "bench", "none", ""};
+    rpc_offered device = {"cpu:0", s->index < b->n_clients / 5 ? "few" : "many", "bench", "none", "", {0}};
 
     snprintf(name, sizeof name, "s%d", s->index);
     if (s->is_server)

@@ -8,38 +8,14 @@
 #include "base/base.h"
 #include "targets/target.h"
 #include "tec/device.h"
+#include "tools/caches.h"
 #include "tools/command.h"
 #include "tools/devices_pool.h"
 #include "worker/health.h"
 
-/* By the names that the JSON has, in the order of worker_caches. */
-static const char *const cache_names[] = {"l1_data", "l1_code", "l2", "l3"};
-
-static void print_caches(void)
+static bool has_caches(const tec_device_info *info)
 {
-    int64_t bytes[WORKER_N_CACHES];
-    const char *between = "           caches of a core: ";
-
-    worker_caches(bytes);
-    for (int i = 0; i < WORKER_N_CACHES; i++)
-        if (bytes[i]) {
-            printf("%s%s %lld KiB", between, cache_names[i], (long long)(bytes[i] >> 10));
-            between = ", ";
-        }
-    if (*between == ',')
-        putchar('\n');
-}
-
-/* Without those that are unknown. */
-static void add_caches(cJSON *device)
-{
-    int64_t bytes[WORKER_N_CACHES];
-    cJSON *caches = cJSON_AddObjectToObject(device, "caches");
-
-    worker_caches(bytes);
-    for (int i = 0; i < WORKER_N_CACHES; i++)
-        if (bytes[i])
-            cJSON_AddNumberToObject(caches, cache_names[i], (double)bytes[i]);
+    return strncmp(info->name, "cpu:", 4) == 0;
 }
 
 /* What a person wants to know of a device, on four lines, and a CPU's caches on one more. What a driver does
@@ -60,8 +36,10 @@ static void print_device(const tec_device_info *info, const char *fitting)
     printf(", %s\n", info->has_f64   ? info->has_f16 ? "f16, f64" : "f64, no f16"
                      : info->has_f16 ? "f16, no f64"
                                      : "no f16, no f64");
-    if (strncmp(info->name, "cpu:", 4) == 0)
-        print_caches();
+    int64_t bytes[WORKER_N_CACHES];
+    worker_caches(bytes);
+    if (has_caches(info))
+        tool_print_caches("           ", bytes, WORKER_N_CACHES);
     if (fitting)
         printf("           compile for it: --target \"%s\"\n", fitting);
 }
@@ -70,6 +48,7 @@ static void print_device(const tec_device_info *info, const char *fitting)
 static void add_device(cJSON *list, const tec_device_info *info, const char *fitting)
 {
     cJSON *d = cJSON_CreateObject();
+    int64_t bytes[WORKER_N_CACHES];
 
     cJSON_AddStringToObject(d, "name", info->name);
     cJSON_AddStringToObject(d, "hardware", info->hardware);
@@ -82,8 +61,9 @@ static void add_device(cJSON *list, const tec_device_info *info, const char *fit
     cJSON_AddNumberToObject(d, "clock_mhz", info->clock_mhz);
     cJSON_AddBoolToObject(d, "f16", info->has_f16);
     cJSON_AddBoolToObject(d, "f64", info->has_f64);
-    if (strncmp(info->name, "cpu:", 4) == 0)
-        add_caches(d);
+    worker_caches(bytes);
+    if (has_caches(info))
+        tool_add_caches(d, bytes, WORKER_N_CACHES);
     if (fitting)
         cJSON_AddStringToObject(d, "target", fitting);
     cJSON_AddItemToArray(list, d);

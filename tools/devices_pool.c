@@ -10,6 +10,7 @@
 #include "rpc/loop/loop.h"
 #include "runtime/error.h"
 #include "tools/args.h"
+#include "tools/caches.h"
 #include "tools/key_file.h"
 
 enum { ANSWER_MS = 10000 };
@@ -52,6 +53,7 @@ static void print_device(const rpc_device_row *row)
         printf("%s, job %s, for %.0f s\n", row->user, row->job, row->held);
     else
         printf("%s\n", row->reason[0] ? row->reason : row->hardware);
+    tool_print_caches("                         ", row->caches.at, row->caches.n);
 }
 
 /* The first page has the head of everything; later ones go on with devices. */
@@ -144,6 +146,8 @@ static cJSON *device_json(const rpc_device_row *row)
     NUMBER(held);
     NUMBER(grants);
     NUMBER(used);
+    if (row->caches.n)
+        tool_add_caches(o, row->caches.at, row->caches.n);
     return o;
 }
 

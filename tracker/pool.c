@@ -451,6 +451,14 @@ static bool check_offer(track_pool *pool, const track_offer *offer, const track_
     return true;
 }
 
+/* What there may be more of is of a later version; nothing has less than 0 bytes. */
+static void copy_caches(track_device *device, const track_offered *offered)
+{
+    device->n_caches = 0;
+    for (int64_t i = 0; i < offered->n_caches && i < TRACK_MOST_CACHES; i++)
+        device->caches[device->n_caches++] = offered->caches[i] > 0 ? offered->caches[i] : 0;
+}
+
 /* Makes the device, or brings one that was there before up to date. A device that is leased keeps its class,
  * because the lease is in the accounts of that class. The class exists since check_offer. */
 static bool offer_device(track_pool *pool, track_server *server, const track_offered *offered, tec_error *err)
@@ -474,6 +482,7 @@ static bool offer_device(track_pool *pool, track_server *server, const track_off
         device->class = c;
         c->n_devices++;
     }
+    copy_caches(device, offered);
     device->offered = true;
     return true;
 }

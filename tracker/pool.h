@@ -36,7 +36,8 @@ enum {
     TRACK_LEAST_PRIORITY = 1,
     TRACK_USUAL_PRIORITY = 10,
     TRACK_MOST_PRIORITY = 100,
-    TRACK_MOST_NAME = 200 /* bytes of a name of a class, server, device, user or job */
+    TRACK_MOST_NAME = 200, /* bytes of a name of a class, server, device, user or job */
+    TRACK_MOST_CACHES = 4  /* of a core, in the order of worker_caches */
 };
 
 typedef struct track_pool track_pool;
@@ -71,6 +72,8 @@ typedef struct track_device {
     track_class *class;
     struct track_device *next_of_server;
     char *hardware, *driver;
+    int64_t caches[TRACK_MOST_CACHES]; /* bytes, of a core: L1 for data, L1 for code, L2, L3; 0: unknown */
+    int n_caches;
     char *aside; /* the reason; NULL: it is not set aside */
     struct track_lease *lease;
     bool offered; /* its server named it when it registered last */
@@ -149,6 +152,8 @@ bool track_set_weight(track_pool *pool, const char *user, double weight, tec_err
 
 typedef struct {
     const char *name, *class, *fingerprint, *hardware, *driver;
+    const int64_t *caches; /* [n_caches] */
+    int64_t n_caches;
 } track_offered;
 
 typedef struct {

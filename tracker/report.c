@@ -77,7 +77,8 @@ static rpc_device_row device_row(const track_device *device, int64_t now, char r
                             .lease = lease ? lease->number : 0,
                             .held = lease ? (double)(now - lease->since) / 1e3 : 0,
                             .grants = device->grants,
-                            .used = device->used_ms / 1e3};
+                            .used = device->used_ms / 1e3,
+                            .caches = {device->caches, device->n_caches}};
 }
 
 /* Devices in the order in which they came; whether there are more than the page has. The pages may overlap or

@@ -149,8 +149,13 @@ static track_offered *copy_offer(const rpc_rows *rows)
     track_offered *to = rt_alloc_array(rows->n, sizeof *to, NULL);
 
     for (int64_t i = 0; to && i < rows->n; i++)
-        to[i] = (track_offered){from[i].name, from[i].class, from[i].fingerprint, from[i].hardware,
-                                from[i].driver};
+        to[i] = (track_offered){.name = from[i].name,
+                                .class = from[i].class,
+                                .fingerprint = from[i].fingerprint,
+                                .hardware = from[i].hardware,
+                                .driver = from[i].driver,
+                                .caches = from[i].caches.at,
+                                .n_caches = from[i].caches.n};
     return to;
 }
 

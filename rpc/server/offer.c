@@ -109,7 +109,8 @@ bool rpc_make_offer(const char *classes, const rpc_listed *list, rt_arena *arena
         if (!kept || !print)
             return false;
         snprintf(kept, CLASS, "%s", class);
-        to[(*count)++] = (rpc_offered){device->name, kept, print, device->hardware, device->driver};
+        to[(*count)++] =
+            (rpc_offered){device->name, kept, print, device->hardware, device->driver, device->caches};
     }
     return *count > 0 ||
            rt_fail(err, TEC_INVALID, "this machine has no device of the kinds of '%s'", classes);

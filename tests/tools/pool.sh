@@ -168,6 +168,21 @@ wait $long || fail "the run that had the device failed"
 wait $waits || fail "the run that waited failed"
 grep -q median "$dir/waits.log" || fail "the run that waited measured nothing"
 
+# The caches of a core are those of this machine.
+if [ -d /sys/devices/system/cpu/cpu0/cache/index0 ]; then
+    expect 0 '^ +caches of a core: l1_data [0-9]+ KiB' "$TEC" devices
+    caches=$(grep -o 'caches of a core: .*' "$dir/out" | head -1)
+    expect 0 "^ +$caches\$" "$TEC" devices --tracker "$tracker"
+    "$TEC" devices --json >"$dir/here.json"
+    "$TEC" devices --tracker "$tracker" --json >"$dir/there.json"
+    python3 - "$dir/here.json" "$dir/there.json" <<'PY' || fail "the pool's list has other caches"
+import json, sys
+
+here, there = ([d["caches"] for d in json.load(open(file))["devices"] if d["name"].endswith("cpu:0")] for file in sys.argv[1:])
+assert here == there and here[0], (here, there)
+PY
+fi
+
 # An administrator takes a device and a server out of service, and back; what is leased goes on.
 devices=("$TEC" devices --tracker "$tracker")
 expect 0 '^shelf-1/cpu:0 is set aside$' "${devices[@]}" --set-aside shelf-1/cpu:0 --why 'the fan is broken'

@@ -72,8 +72,11 @@ static void put_record(storm *s, rt_bytes *b, const rpc_record *r)
         case RPC_TYPE_i64s:
         case RPC_TYPE_rows:
             worker_put_i64(b, n);
-            for (int64_t k = 0; k < n && f->record; k++)
-                put_record(s, b, f->record);
+            for (int64_t k = 0; k < n; k++)
+                if (f->record)
+                    put_record(s, b, f->record);
+                else
+                    worker_put_i64(b, draw_number(s, f->name));
             break;
         }
     }

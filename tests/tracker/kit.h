@@ -223,8 +223,9 @@ static inline const char *kit_serve(kit *k)
 
 static inline void kit_announce(kit_side *s, const char *name, const char *address, int n_devices)
 {
-    static const rpc_offered devices[] = {{"cpu:0", "rpi4", "bcm2711", "Cortex-A72", ""},
-                                          {"cpu:1", "rpi4", "bcm2711", "Cortex-A72", ""}};
+    static const int64_t caches[] = {32 << 10, 48 << 10, 1 << 20, 0};
+    static const rpc_offered devices[] = {{"cpu:0", "rpi4", "bcm2711", "Cortex-A72", "", {caches, 4}},
+                                          {"cpu:1", "rpi4", "bcm2711", "Cortex-A72", "", {caches, 4}}};
 
     rpc_conn_send(s->conn, 0, RPC_KIND_announce, &(rpc_announce){name, address, {devices, n_devices}});
 }

@@ -44,7 +44,8 @@ static void open_pool(fixture *f)
     cr_assert(f->p, "%s", err.text);
 }
 
-static const track_offered cpu = {"cpu:0", "rpi4", "bcm2711", "Cortex-A72", ""};
+static const track_offered cpu = {
+    .name = "cpu:0", .class = "rpi4", .fingerprint = "bcm2711", .hardware = "Cortex-A72", .driver = ""};
 
 static track_server *offer(fixture *f, int64_t now, const char *name, const track_offered *d, tec_error *err)
 {

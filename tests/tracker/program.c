@@ -199,10 +199,15 @@ Test(tracker_program, is_asked_by_tec_devices, .init = set_up, .fini = tear_down
     cr_assert(strstr(said, "1 servers") &&
                   strstr(said, "shelf-3/cpu:0            rpi4           leased      ann, job"),
               "%s", said);
-    cr_assert(strstr(said, "shelf-3/cpu:1            rpi4           free        Cortex-A72"), "%s", said);
+    cr_assert(
+        strstr(said,
+               "shelf-3/cpu:1            rpi4           free        Cortex-A72\n"
+               "                         caches of a core: l1_data 32 KiB, l1_code 48 KiB, l2 1024 KiB\n"),
+        "%s", said);
     args[6] = "--json";
     said = tell(tec, args, 0);
     cr_assert(strstr(said, "\"state\":\t\"leased\"") && strstr(said, "\"longest_wait\""), "%s", said);
+    cr_assert(strstr(said, "\"l2\":\t1048576") && !strstr(said, "\"l3\""), "%s", said);
     kill(child, SIGTERM);
     waitpid(child, NULL, 0);
     close(output);

@@ -371,7 +371,7 @@ static void open_world(world *w)
         cr_assert(track_set_weight(w->p, user, weights[u], NULL));
     }
     for (int d = 0; d < DEVICES; d++) {
-        track_offered o = {"cpu:0", "c", "", "", ""};
+        track_offered o = {.name = "cpu:0", .class = "c", .fingerprint = "", .hardware = "", .driver = ""};
         char name[16];
 
         snprintf(name, sizeof name, "%d", d);

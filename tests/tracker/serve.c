@@ -306,7 +306,7 @@ Test(tracker_serve, pages_through_long_names)
     memset(text, 'x', LONG);
     kit_open(&k, (track_service_options){0});
     for (int i = 0; i < SERVERS; i++) {
-        rpc_offered d = {text, text, text, text, text};
+        rpc_offered d = {text, text, text, text, text, {0}};
 
         kit_join(&k, &servers[i], 0);
         snprintf(name, sizeof name, "%d%s", 100 + i, text + 3);

@@ -61,7 +61,8 @@ static track_pool *open_all(void)
 
 static void add_server(track_pool *p, const char *name)
 {
-    track_offered d = {"cpu:0", "rpi4", "bcm2711", "", ""};
+    track_offered d = {
+        .name = "cpu:0", .class = "rpi4", .fingerprint = "bcm2711", .hardware = "", .driver = ""};
     track_server *s = track_register(p, 0, &(track_offer){name, "x:1", &d, 1}, NULL);
 
     cr_assert(s);

@@ -118,7 +118,11 @@ static void come(world *w, int index)
 
     for (int i = 0; i < PER_SERVER; i++) {
         snprintf(names[i], sizeof names[i], "cpu:%d", i);
-        devices[i] = (track_offered){names[i], index % 10 < 7 ? "big" : "small", "", "", ""};
+        devices[i] = (track_offered){.name = names[i],
+                                     .class = index % 10 < 7 ? "big" : "small",
+                                     .fingerprint = "",
+                                     .hardware = "",
+                                     .driver = ""};
     }
     snprintf(server, sizeof server, "s%d", index);
     track_server *s = track_register(w->p, w->now, &(track_offer){server, "x:1", devices, PER_SERVER}, &err);
