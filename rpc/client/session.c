@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rpc/client/inside.h"
 #include "runtime/alloc.h"
@@ -325,6 +326,22 @@ bool tec_rpc_read(tec_rpc_session *session, int64_t array, const DLTensor *to, t
     return end(session, good, !good, &why, err);
 }
 
+/* Whether the bytes are those of the shape, and no more than this machine could ever hold: a server that lies
+ * makes the client allocate nothing. */
+static bool is_sound(const rpc_contents *contents)
+{
+    const DLTensor tensor = {.ndim = (int32_t)contents->shape.n,
+                             .dtype = {(uint8_t)contents->code, (uint8_t)contents->bits, 1},
+                             .shape = (int64_t *)(uintptr_t)contents->shape.at};
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+
+    for (int64_t i = 0; i < contents->shape.n; i++)
+        if (contents->shape.at[i] < 0)
+            return false;
+    return contents->shape.n <= 16 && contents->bits > 0 && contents->bits <= 255 &&
+           contents->size == tec_tensor_bytes(&tensor) && contents->size <= memory;
+}
+
 /* The answer tells type and shape, then the bytes come; they must agree, as the array is made from the first.
  *
  * The array is made before the bytes come, so m, which the next message overwrites, is not needed any
@@ -338,10 +355,13 @@ static tec_array *fetch(tec_rpc_session *session, rpc_kind kind, const void *que
     const rpc_contents *m = &session->c->message.contents;
     DLDataType t = {(uint8_t)m->code, (uint8_t)m->bits, 1};
     int64_t size = m->size;
-    tec_array *array = m->shape.n <= 16 ? tec_array_new(t, (int)m->shape.n, m->shape.at, &why) : NULL;
-    bool good = array && tec_tensor_bytes(tec_array_tensor(array)) == size
-                    ? receive_bytes(session, tec_array_data(array), size, &why)
-                    : rpc_lose(session->c, TEC_PROTOCOL, "the output's bytes and its shape disagree", &why);
+    bool sound = is_sound(m);
+    tec_array *array = sound ? tec_array_new(t, (int)m->shape.n, m->shape.at, &why) : NULL;
+    bool good = array && receive_bytes(session, tec_array_data(array), size, &why);
+    if (!sound)
+        rpc_lose(session->c, TEC_PROTOCOL, "the output's bytes and its shape disagree", &why);
+    else if (!array)
+        rpc_lose(session->c, TEC_NO_MEMORY, "no memory for an output of the server", &why);
     if (end(session, good, !good, &why, err))
         return array;
     tec_array_free(array);

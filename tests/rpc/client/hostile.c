@@ -60,16 +60,50 @@ static rpc_kind usual_answer(rpc_kind question)
     }
 }
 
+/* An answer that makes sense for the calls below, or one of random values. */
+static void put_answer(hostile *h, rt_bytes *body, rpc_kind kind, int version)
+{
+    uint64_t *seed = &h->seed;
+    const int64_t shape = 4;
+    rpc_cost costs[4] = {{1e-3}, {2e-3}, {fuzz_decimal(seed)}, {1e-3}};
+    const rpc_measured measured = {.outcome = fuzz_below(seed, 3) ? 0 : fuzz_below(seed, WORKER_N_OUTCOMES),
+                                   .stage = fuzz_text(seed),
+                                   .kind = fuzz_text(seed),
+                                   .error = fuzz_text(seed),
+                                   .clock_mhz = 1000,
+                                   .temperature = 40,
+                                   .costs = {costs, fuzz_below(seed, 5)}};
+
+    if (kind == RPC_KIND_contents && fuzz_below(seed, 2))
+        rpc_encode(body, kind, &(rpc_contents){kDLInt, 32, {&shape, 1}, 16}, version);
+    else if (kind == RPC_KIND_measured && fuzz_below(seed, 2))
+        rpc_encode(body, kind, &measured, version);
+    else
+        fuzz_body(seed, body, rpc_find_message((uint32_t)kind)->record, version);
+    if (fuzz_below(seed, 4) == 0)
+        fuzz_damage(seed, body);
+}
+
+/* What comes behind `contents`: the 16 bytes, in one or two pieces, some more, or none. */
+static void send_contents(hostile *h, rpc_link *l, uint32_t stream)
+{
+    static const uint8_t bytes[64];
+    static const size_t pieces[][2] = {{16, 0}, {8, 8}, {12, 20}, {0, 0}};
+    const size_t *piece = pieces[fuzz_below(&h->seed, 4)];
+
+    for (int i = 0; i < 2; i++)
+        if (piece[i])
+            rpc_link_send_piece(l, stream, bytes, piece[i]);
+}
+
 static void answer(hostile *h, rpc_link *l, const rpc_frame *f)
 {
     rpc_kind kind =
-        fuzz_below(&h->seed, 6) ? usual_answer(f->kind) : fuzz_kind(&h->seed, RPC_FROM_SERVER)->kind;
+        fuzz_below(&h->seed, 12) ? usual_answer(f->kind) : fuzz_kind(&h->seed, RPC_FROM_SERVER)->kind;
     rt_bytes body = {0};
 
-    fuzz_body(&h->seed, &body, rpc_find_message((uint32_t)kind)->record, rpc_link_version(l));
-    if (fuzz_below(&h->seed, 4) == 0)
-        fuzz_damage(&h->seed, &body);
-    uint32_t stream = fuzz_below(&h->seed, 20) ? f->stream : 0;
+    put_answer(h, &body, kind, rpc_link_version(l));
+    uint32_t stream = fuzz_below(&h->seed, 30) ? f->stream : (uint32_t)fuzz_below(&h->seed, 4);
     rt_arena arena = {0};
     rpc_any m;
     h->past += kind == usual_answer(f->kind) && stream == f->stream &&
@@ -77,6 +111,8 @@ static void answer(hostile *h, rpc_link *l, const rpc_frame *f)
     h->inputs++;
     rt_arena_free(&arena);
     rpc_link_send_body(l, stream, kind, body.data, body.n);
+    if (kind == RPC_KIND_contents)
+        send_contents(h, l, stream);
     rt_bytes_free(&body);
 }
 
@@ -111,7 +147,8 @@ static void serve(hostile *h, int fd)
         if (e == RPC_BROKEN)
             break;
         if (e == RPC_FRAME) {
-            if (f.kind != RPC_KIND_goodbye && f.kind != RPC_KIND_pong)
+            if (f.kind != RPC_KIND_goodbye && f.kind != RPC_KIND_pong && f.kind != RPC_KIND_data &&
+                f.kind != RPC_KIND_window)
                 answer(h, l, &f);
             left--;
             continue;
@@ -137,57 +174,96 @@ static void *serve_all(void *user)
     return NULL;
 }
 
-static int use_program(tec_rpc_session *s)
+static bool measure(tec_rpc_session *s)
 {
-    int64_t value = tec_rpc_tensor(s, 1, 2, NULL), parts[] = {1, 2}, out;
     rpc_measurement *measurement = calloc(1, sizeof *measurement);
     const rpc_measure question = {
         .modules = {&(int64_t){1}, 1}, .repeats = 1, .threads = 1, .min_seconds = 0.001, .label = ""};
-    tec_rpc_value seen;
-    tec_rpc_profile_rows rows;
-    int good = value != 0;
+    bool good = rpc_ask_measure(s, &question, measurement, NULL);
 
-    good += tec_rpc_compound(s, 1, "Leaf", parts, 2, NULL) != 0;
-    good += tec_rpc_execute(s, 1, parts, 2, &out, 1, NULL, NULL);
-    if (tec_rpc_look(s, 1, &seen, NULL)) {
-        tec_rpc_value_free(&seen);
-        good++;
-    }
-    good += rpc_ask_measure(s, &question, measurement, NULL);
-    rpc_release_later(s, 1);
     free(measurement);
-    good += tec_rpc_profile(s, 1, &rows, NULL);
+    return good;
+}
+
+static bool look(tec_rpc_session *s)
+{
+    tec_rpc_value seen;
+    bool good = tec_rpc_look(s, 1, &seen, NULL);
+
+    if (good)
+        tec_rpc_value_free(&seen);
+    return good;
+}
+
+static bool profile(tec_rpc_session *s)
+{
+    tec_rpc_profile_rows rows;
+    bool good = tec_rpc_profile(s, 1, &rows, NULL);
+
     tec_rpc_profile_free(&rows);
     return good;
 }
 
-/* The calls of a client, one behind the other; how many succeeded. */
-static int use_session(tec_rpc_session *s)
+static bool fetch(tec_rpc_session *s, bool tensor)
 {
-    static uint8_t module[3000];
-    int64_t n = 4, handles[] = {1, 2};
-    int32_t data[4] = {0};
-    DLTensor t = {data, {kDLCPU, 0}, 1, {kDLInt, 32, 1}, &n, NULL, 0};
-    const tec_rpc_call_options call = {.module = 1, .function = "f", .arrays = handles, .n = 2};
-    tec_timing timing;
-    int good = 0;
+    tec_array *a = tensor ? tec_rpc_fetch_tensor(s, 1, NULL) : tec_rpc_fetch(s, 1, 0, NULL);
+    bool good = a != NULL;
 
-    good += tec_rpc_upload_bytes(s, "m.so", module, sizeof module, NULL) != 0;
-    good += tec_rpc_upload_ahead(s, "n.so", module, sizeof module, NULL);
-    good += tec_rpc_array(s, t.dtype, 1, &n, NULL) != 0;
-    good += tec_rpc_uploaded(s, NULL) != 0;
-    good += tec_rpc_write(s, 1, &t, NULL);
-    good += tec_rpc_call(s, &call, NULL, NULL);
-    good += tec_rpc_read(s, 1, &t, NULL);
-    good += tec_rpc_time(s, &call, NULL, &timing, NULL);
-    good += tec_rpc_prepare(s, 1, NULL, 1, NULL) != 0;
-    tec_array *a = tec_rpc_fetch(s, 1, 0, NULL);
-    good += a != NULL;
     tec_array_free(a);
-    return good + use_program(s);
+    return good;
 }
 
-static int use(const char *address, const char *keys, bool as_tracker)
+/* One call of a client, by its number; whether it succeeded. */
+static bool use_call(tec_rpc_session *s, int64_t number)
+{
+    static uint8_t module[3000];
+    int64_t n = 4, parts[] = {1, 2}, out;
+    int32_t data[4] = {0};
+    DLTensor t = {data, {kDLCPU, 0}, 1, {kDLInt, 32, 1}, &n, NULL, 0};
+    const tec_rpc_call_options call = {.module = 1, .function = "f", .arrays = parts, .n = 2},
+                               program = {.program = 1, .arrays = parts, .n = 2};
+    tec_timing timing;
+
+    switch (number) {
+    case 0: return tec_rpc_upload_bytes(s, "m.so", module, sizeof module, NULL) != 0;
+    case 1: return tec_rpc_upload_ahead(s, "n.so", module, sizeof module, NULL);
+    case 2: return tec_rpc_uploaded(s, NULL) != 0;
+    case 3: return tec_rpc_array(s, t.dtype, 1, &n, NULL) != 0;
+    case 4: return tec_rpc_write(s, 1, &t, NULL);
+    case 5: return tec_rpc_read(s, 1, &t, NULL);
+    case 6: return tec_rpc_call(s, &call, NULL, NULL);
+    case 7: return tec_rpc_time(s, &call, NULL, &timing, NULL);
+    case 8: return tec_rpc_time(s, &program, NULL, &timing, NULL);
+    case 9: return tec_rpc_prepare(s, 1, NULL, 1, NULL) != 0;
+    case 10: return tec_rpc_feed(s, 1, 0, 2, NULL);
+    case 11: return tec_rpc_run(s, 1, NULL, NULL);
+    case 12: return fetch(s, false);
+    case 13: return fetch(s, true);
+    case 14: return tec_rpc_program_with(s, 1, NULL, &(tec_rpc_program_options){.max_steps = 9}, NULL) != 0;
+    case 15: return tec_rpc_tensor(s, 1, 2, NULL) != 0;
+    case 16: return tec_rpc_compound(s, 1, "Leaf", parts, 2, NULL) != 0;
+    case 17: return tec_rpc_execute(s, 1, parts, 2, &out, 1, NULL, NULL);
+    case 18: return look(s);
+    case 19: return profile(s);
+    case 20: return tec_rpc_release(s, 1, NULL);
+    case 21: rpc_release_later(s, 1); return true;
+    default: return measure(s);
+    }
+}
+
+enum { CALLS = 26 }; /* the last ones measure */
+
+/* A few calls in any order, as a connection rarely outlives the third wild answer; how many succeeded. */
+static int use_session(tec_rpc_session *s, uint64_t *seed)
+{
+    int good = 0;
+
+    for (int64_t left = 1 + fuzz_below(seed, 8); left > 0; left--)
+        good += use_call(s, fuzz_below(seed, CALLS));
+    return good;
+}
+
+static int use(const char *address, const char *keys, bool as_tracker, uint64_t *seed)
 {
     tec_error err = {0};
     tec_rpc *c = tec_rpc_connect(address, &(tec_rpc_options){.key_file = keys, .seconds = 0.05}, &err);
@@ -195,19 +271,29 @@ static int use(const char *address, const char *keys, bool as_tracker)
 
     if (c && as_tracker) {
         tec_rpc_lease *l = tec_rpc_request(c, &(tec_rpc_lease_options){.device_class = "board"}, NULL);
+        tec_rpc_queue queue;
+        tec_rpc_grant_info granted;
         good += tec_rpc_wait(l, 0.002, NULL) == TEC_RPC_GRANTED;
+        good += tec_rpc_queue_of(l, &queue);
+        good += tec_rpc_granted(l, &granted);
         good += tec_rpc_renew(l, NULL);
+        tec_rpc_wanted(l);
         good += tec_rpc_set_aside(l, "slow", NULL);
         good += tec_rpc_set_device_aside(c, "a/cpu:0", "slow", NULL, NULL);
         good += tec_rpc_drain(c, "a", NULL, NULL);
         good += tec_rpc_restore(c, "a", NULL);
         tec_rpc_give_back(l);
     } else if (c) {
-        good += tec_rpc_list(c, false, NULL) != NULL;
+        if (fuzz_below(seed, 4) == 0)
+            good += tec_rpc_list(c, fuzz_below(seed, 2) != 0, NULL) != NULL;
         tec_rpc_session *s = tec_rpc_open(c, NULL, NULL);
         good += s != NULL;
+        tec_rpc_session *other = s && fuzz_below(seed, 3) == 0 ? tec_rpc_open(c, NULL, NULL) : NULL;
         if (s)
-            good += use_session(s);
+            good += use_session(s, seed);
+        if (other)
+            good += use_session(other, seed);
+        tec_rpc_close(other);
         tec_rpc_close(s);
     }
     tec_rpc_disconnect(c);
@@ -224,6 +310,7 @@ Test(rpc_hostile, servers_cannot_harm_a_client)
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t size = sizeof at;
     int64_t executions = fuzz_executions(1500), good = 0, clients = 0;
+    uint64_t client_seed = fuzz_seed() + 1; /* of this thread: the server's is another one's */
     pthread_t thread;
 
     cr_assert(mkdtemp(folder));
@@ -237,7 +324,7 @@ Test(rpc_hostile, servers_cannot_harm_a_client)
     snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(at.sin_port));
     cr_assert_eq(pthread_create(&thread, NULL, serve_all, &h), 0);
     for (; h.inputs < executions; clients++)
-        good += use(address, keys, clients % 4 == 0);
+        good += use(address, keys, clients % 4 == 0, &client_seed);
     h.ending = true;
     shutdown(h.listener, SHUT_RDWR);
     pthread_join(thread, NULL);
