@@ -9,10 +9,12 @@
 
 enum { FIRST = 1024 };
 
-/* Where expr or its equal is, or the empty slot where it belongs. */
+/* Where expr or its equal is, or the empty slot where it belongs. The multiplication spreads hashes that
+ * differ in few bits, as those of x + 1, x + 2 ... do: with equal low bits they would queue up behind each
+ * other. */
 static struct ir_interned_slot *find(struct ir_interned_slot *slots, int cap, const ir_expr *expr)
 {
-    for (uint64_t h = expr->hash ^ expr->hash >> 32;; h++) {
+    for (uint64_t h = (expr->hash ^ expr->hash >> 32) * 0x9e3779b97f4a7c15u >> 32;; h++) {
         struct ir_interned_slot *slot = &slots[h & (uint64_t)(cap - 1)];
 
         if (!slot->e || slot->e == expr || (slot->hash == expr->hash && ir_same(slot->e, expr)))
