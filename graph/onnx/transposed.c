@@ -72,6 +72,9 @@ static bool read_transposed(onnx_node *node, transposed *self)
     if (!ir_is_int(weights->type.dim[0], &channels) || self->group < 1 || channels % self->group != 0)
         return onnx_wrong(node, "cannot divide weights of type %s into %lld groups",
                           op_type_text(node->cx, &weights->type), (long long)self->group);
+    if (onnx_has(node, 2) && node->in[2]->type.n != 1)
+        return onnx_wrong(node, "the bias is %s, expected one dimension",
+                          op_type_text(node->cx, &node->in[2]->type));
     for (int i = 0; i < w->rank; i++)
         if (self->extra[i] < 0 || self->extra[i] > OP_MOST_WINDOW)
             return onnx_wrong(node, "expected an output padding from 0 to %d, found %lld", OP_MOST_WINDOW,

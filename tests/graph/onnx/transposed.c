@@ -202,3 +202,16 @@ Test(transposed, random_cases)
         run_case(&t, model_of(&t));
     }
 }
+
+/* The bias is read as a list of channels before a convolution would hold it against them. */
+Test(transposed, a_bias_without_a_dimension_is_refused)
+{
+    open_model(13);
+    input("x", 1, "1", "2", "4");
+    input("w", 1, "2", "3", "2");
+    input_of("b", 1, (const char *const[]){NULL});
+    node("ConvTranspose", "x,w,b", "y", INTS("strides", 2));
+    output("y");
+    refused(TEC_INVALID,
+            "m.onnx: error: node 'the_y' (ConvTranspose): the bias is f32[], expected one dimension");
+}
