@@ -93,6 +93,20 @@ static bool refuse_sequence(const graph_rules *rules, int k, const op_type *foun
     return false;
 }
 
+/* Whether all extents are of symbols that are known outside of the body: others may differ from iteration to
+ * iteration, as that of a value that grows. */
+static bool stays(const graph_rules *rules, const graph_body *body, const op_type *type)
+{
+    base_vec vars = {0};
+
+    for (int d = 0; d < type->n; d++)
+        ir_free_vars(rules->cx, type->dim[d], &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (graph_binds_symbol(body, vars.at[i]))
+            return false;
+    return true;
+}
+
 /* Results from `first` on are sequences of the body's outputs from `output` on, whose extents are the same in
  * each iteration. */
 static bool check_collected(const graph_rules *rules, const graph_body *body, int first, int output)
@@ -105,6 +119,11 @@ static bool check_collected(const graph_rules *rules, const graph_body *body, in
 
         if (type->n < 1 || !graph_same_type(facts, made, &one))
             return refuse_sequence(rules, k, type, made);
+        if (!stays(rules, body, made))
+            return base_fail(
+                       rules->cx, TEC_UNSUPPORTED, rules->node->loc,
+                       "'%s': result %d collects values of %s, whose extents may differ between iterations",
+                       rules->node->name, k, op_type_text(rules->cx, made)) != NULL;
     }
     return true;
 }

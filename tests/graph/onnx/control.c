@@ -1,6 +1,7 @@
 /* tests/graph/onnx/control.c -- If, Loop and Scan of ONNX by the VM: captured values, trips that only the run
  * knows, values that grow, bodies inside of bodies.
  */
+#include "tests/graph/onnx/bodies.h"
 #include "tests/graph/onnx/run.h"
 
 TestSuite(onnx_control, .init = open_context, .fini = close_context);
@@ -8,39 +9,6 @@ TestSuite(onnx_control, .init = open_context, .fini = close_context);
 static void scalar_input(const char *name, int elem_type)
 {
     input_of(name, elem_type, (const char *const[]){NULL});
-}
-
-/* ---- subgraphs ---- */
-
-static Onnx__GraphProto *outer[4];
-static int depth;
-
-/* What is added from here on belongs to a subgraph. */
-static void open_body(void)
-{
-    outer[depth++] = g;
-    g = MESSAGE(Onnx__GraphProto, ONNX__GRAPH_PROTO__INIT);
-}
-
-static Onnx__AttributeProto *close_body(const char *name)
-{
-    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
-
-    a->name = (char *)name;
-    a->has_type = true;
-    a->type = 5;
-    a->g = g;
-    g = outer[--depth];
-    return a;
-}
-
-/* An input of a body: only its name is read. */
-static void body_input(const char *name)
-{
-    Onnx__ValueInfoProto *info = MESSAGE(Onnx__ValueInfoProto, ONNX__VALUE_INFO_PROTO__INIT);
-
-    info->name = (char *)name;
-    PUSH(g, input, info);
 }
 
 /* ---- runs ---- */
@@ -249,6 +217,32 @@ Test(onnx_control, a_body_that_changes_the_type_is_refused)
     cr_assert_null(import_model());
     cr_assert(strstr(tec_context_error(cx), "its body takes value 0 as f32[2], but gives it as i64[2]"), "%s",
               tec_context_error(cx));
+}
+
+/* The number of columns that a loop collects grows with each iteration, here by a factor. */
+Test(onnx_control, rows_whose_extents_differ_are_refused)
+{
+    open_model(13);
+    scalar_input("trips", 7);
+    input("x", 1, "2");
+    open_body();
+    body_input("i");
+    body_input("go");
+    body_input("v");
+    node("Concat", "v,v", "twice", attr_int("axis", 0));
+    node("Concat", "twice,twice", "row", attr_int("axis", 0));
+    node("Identity", "go", "on", NULL);
+    output("on");
+    output("twice");
+    output("row");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Loop", "trips,,x", "y,rows", body);
+    output("rows");
+    cr_assert_null(import_model());
+    cr_assert_eq(tec_context_status(cx), TEC_UNSUPPORTED);
+    cr_assert(strstr(tec_context_error(cx), "'the_y,rows': result 1 collects values of f32[d2 * 4], whose "
+                                            "extents may differ between iterations"),
+              "%s", tec_context_error(cx));
 }
 
 Test(onnx_control, what_a_body_does_not_support_is_named)
