@@ -8,54 +8,19 @@
  * Each model ends with an error or as a graph that verifies, within seconds and megabytes. At the end the
  * test says how many models there were, how many of them could be unpacked, and how many became graphs.
  */
-#include "tests/graph/onnx/kit.h"
+#include "tests/graph/onnx/fitting.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "graph/emit.h"
 #include "graph/onnx/import.h"
 #include "graph/pass.h"
 #include "tests/mutate.h"
 
-enum { MOST_VALUES = 64, MOST_MEGABYTES = 512, MOST_SECONDS = 10 };
-
-static uint64_t seed;
-static const char *value[MOST_VALUES], *list[MOST_VALUES]; /* names: anything so far, and lists of ints */
-static int n_values, n_lists;
-
-static int below(int n)
-{
-    return (int)base_random_below(&seed, n);
-}
-
-static bool chance(int percent)
-{
-    return below(100) < percent;
-}
-
-#define PICK(from) (from)[below(BASE_COUNT(from))]
-
-static int64_t some_int(void)
-{
-    static const int64_t common[] = {0, 1, 1, 2, 2, 3, -1, -1, -2, 4, 5, 7, 8};
-    static const int64_t rare[] = {INT64_MAX,        INT64_MIN,           INT64_MAX - 1, INT32_MAX,
-                                   (int64_t)1 << 40, -((int64_t)1 << 40), 1000,          -3,
-                                   1 << 20};
-
-    return chance(93) ? PICK(common) : PICK(rare);
-}
-
-/* ---- values ---- */
-
-static const char *new_value(void)
-{
-    const char *name = base_format(cx, "v%d", n_values);
-
-    if (n_values < MOST_VALUES)
-        value[n_values++] = name;
-    return name;
-}
+enum { MOST_MEGABYTES = 512, MOST_SECONDS = 10 };
 
 /* Most inputs of a model are floats of one shape, so that most operators fit. */
 static const char *usual[8];
@@ -252,34 +217,14 @@ static void add_node(int64_t opset)
     add_attributes(p, form);
 }
 
-/* A recurrent operator whose operands fit: weights that fit by chance are too rare. */
-static void add_recurrent(void)
+static void name_entry(Onnx__TensorProto *t, const char *key, const char *text)
 {
-    static const char *const ops[] = {"RNN", "GRU", "LSTM"}, *const directions[] = {"forward", "reverse",
-                                                                                    "bidirectional"};
-    static const float zeros[4096];
-    int which = below(3), gates = which == 0 ? 1 : which == 1 ? 3 : 4, way = below(3), two = way == 2 ? 2 : 1;
-    const char *x = base_format(cx, "x%d", n_values), *w = base_format(cx, "w%d", n_values),
-               *r = base_format(cx, "r%d", n_values), *b = base_format(cx, "b%d", n_values);
+    Onnx__StringStringEntryProto *e =
+        MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
 
-    input_of(x, 1, (const char *const[]){chance(90) ? "3" : "n", "2", "4", NULL});
-    raw(tensor(w, 1, (const int64_t[]){two, gates * 2, 4}, 3), zeros, (size_t)(two * gates * 8 * 4));
-    raw(tensor(r, 1, (const int64_t[]){two, gates * 2, 2}, 3), zeros, (size_t)(two * gates * 4 * 4));
-    raw(tensor(b, 1, (const int64_t[]){two, gates * 4}, 2), zeros, (size_t)(two * gates * 4 * 4));
-    Onnx__NodeProto *p = node_of(
-        ops[which], base_format(cx, "%s,%s,%s%s%s", x, w, r, chance(60) ? "," : "", chance(60) ? b : ""),
-        base_format(cx, "v%d,v%d", n_values, n_values + 1), (Onnx__AttributeProto *const[]){NULL});
-    Onnx__AttributeProto *a = new_attribute("direction", 's');
-    new_value();
-    new_value();
-    set_string(a, directions[way], strlen(directions[way]));
-    PUSH(p, attribute, a);
-    if (chance(30))
-        PUSH(p, attribute, new_attribute("clip", 'f'));
-    if (chance(30))
-        PUSH(p, attribute, attr_int("hidden_size", 2));
-    if (which == 1 && chance(50))
-        PUSH(p, attribute, attr_int("linear_before_reset", 1));
+    e->key = (char *)key;
+    e->value = (char *)text;
+    PUSH(t, external_data, e);
 }
 
 /* Data in typed fields, or beside the model under all kinds of names. */
@@ -302,14 +247,33 @@ static void add_odd_tensor(void)
     t->uint64_data = base_array(cx, uint64_t, 8);
     t->has_data_location = chance(30);
     t->data_location = 1;
-    for (int i = below(4); t->has_data_location && i > 0; i--) {
-        Onnx__StringStringEntryProto *e =
-            MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
+    if (t->has_data_location && chance(60))
+        name_entry(t, "location", chance(80) ? "w.bin" : "a/b");
+    for (int i = below(4); t->has_data_location && i > 0; i--)
+        name_entry(t, PICK(keys), PICK(values));
+}
 
-        e->key = (char *)PICK(keys);
-        e->value = (char *)PICK(values);
-        PUSH(t, external_data, e);
+/* Operators that random operands seldom suit. */
+static void add_fitting(int64_t opset)
+{
+    switch (below(7)) {
+    case 0:
+    case 1: add_recurrent(); break;
+    case 2: add_if(); break;
+    case 3: add_loop(); break;
+    case 4: add_scan(opset); break;
+    case 5: add_resize(); break;
+    default: add_sized(opset); break;
     }
+}
+
+/* A weight so large that the import leaves it where the file is mapped. */
+static void add_large(void)
+{
+    static const float f[(1 << 18) + 1024];
+    const int64_t dim[] = {1 << 10, 1 << 8};
+
+    raw(tensor(new_value(), 1, dim, 2), f, chance(90) ? (size_t)4 << 18 : sizeof f);
 }
 
 static void random_model(void)
@@ -327,8 +291,10 @@ static void random_model(void)
         add_constant();
     if (chance(10))
         add_odd_tensor();
-    if (chance(4) && opset >= 7)
-        add_recurrent();
+    if (below(1000) == 0)
+        add_large();
+    if (chance(14) && opset >= 7)
+        add_fitting(opset);
     for (int i = 1 + below(chance(70) ? 2 : 6); i > 0 && n_values < MOST_VALUES - 8; i--)
         add_node(opset);
     for (int i = chance(90) ? 1 : below(4); i > 0; i--)
@@ -381,13 +347,61 @@ static bool passes(graph_module *m)
     return tec_context_status(cx) != TEC_INTERNAL;
 }
 
+/* Values and shapes that a caller may give; most fit no model. */
+static const onnx_options *some_options(void)
+{
+    static const char *const names[] = {"n", "m", "v0.0", "k"};
+    static const int64_t shape[] = {3, 4, 2, 2};
+    onnx_dim *dim = base_array(cx, onnx_dim, 2);
+    onnx_shape *given = base_array(cx, onnx_shape, 1);
+    onnx_options *options = base_new(cx, onnx_options);
+
+    for (int i = 0; i < 2; i++)
+        dim[i] = (onnx_dim){chance(90) ? names[0] : PICK(names), chance(90) ? below(6) : some_int()};
+    *given = (onnx_shape){chance(50) ? "v0" : NULL, 0, below(5), shape};
+    *options = (onnx_options){below(3), below(2), dim, given};
+    return options;
+}
+
+/* A folder with a model and files beside it, which the tensors of add_odd_tensor may name. */
+static const char *folder(void)
+{
+    static char path[] = TEC_BINARY_DIR "/tests/onnx-XXXXXX";
+    static bool there;
+
+    if (!there) {
+        cr_assert(mkdtemp(path), "%s", path);
+        cr_assert_eq(mkdir(base_format(cx, "%s/a", path), 0700), 0);
+        cr_assert_eq(symlink("w.bin", base_format(cx, "%s/x", path)), 0);
+        cr_assert(base_write_file(cx, base_format(cx, "%s/w.bin", path), path, 32));
+        cr_assert(base_write_file(cx, base_format(cx, "%s/a/b", path), path, 8));
+    }
+    there = true;
+    return path;
+}
+
+/* The same by a file: what lies beside it is read, and the model is summed up. */
+static graph_module *import_file(const uint8_t *bytes, size_t size, const onnx_options *options)
+{
+    const char *path = base_format(cx, "%s/m.onnx", folder());
+
+    cr_assert(base_write_file(cx, path, bytes, size));
+    const char *summary = onnx_summary(cx, path);
+    if (!summary)
+        cr_assert_neq(tec_context_status(cx), TEC_INTERNAL, "%s", tec_context_error(cx));
+    tec_context_clear(cx);
+    return onnx_import(cx, path, options);
+}
+
 static void import(const uint8_t *bytes, size_t size, uint64_t start)
 {
     uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees each read behind the end */
     time_t begin = time(NULL);
 
     memcpy(exact, bytes, size);
-    graph_module *m = onnx_import_bytes(cx, "m.onnx", exact, size, NULL);
+    const onnx_options *options = chance(10) ? some_options() : NULL;
+    graph_module *m =
+        chance(2) ? import_file(exact, size, options) : onnx_import_bytes(cx, "m.onnx", exact, size, options);
     const char *text = tec_context_error(cx);
     if (getenv("TEC_MUTATION_SHOW"))
         fprintf(stderr, "why: %s\n", text ? text : "ok");
@@ -416,7 +430,7 @@ static void keep(const uint8_t *bytes, size_t size, uint64_t start)
 
 static void one(void)
 {
-    uint64_t start = seed;
+    uint64_t start = dice;
     size_t size;
 
     mutation_note(start);
@@ -435,11 +449,14 @@ Test(onnx_mutate, every_model_ends_with_an_error_or_a_graph)
 {
     int64_t n = mutation_count(4000);
 
-    seed = mutation_begin();
+    dice = mutation_begin();
     for (int64_t i = 0; i < n; i++)
         one();
     fprintf(stderr, "%lld models: %.1f %% unpacked, %.1f %% became graphs\n", (long long)total.models,
             100.0 * (double)total.unpacked / (double)total.models,
             100.0 * (double)total.graphs / (double)total.models);
     cr_assert(total.unpacked * 10 >= total.models * 3, "too few models can be unpacked");
+    cx = tec_context_new();
+    cr_assert_eq(system(base_format(cx, "rm -rf '%s'", folder())), 0);
+    tec_context_free(cx);
 }
