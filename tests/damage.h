@@ -55,6 +55,19 @@ static inline void learn(tec_context *cx, const char *text)
         base_push(cx, &lines, base_strndup(cx, p, strcspn(p, "\n")));
 }
 
+/* The blocks of a page that begin with the mark. */
+static inline void learn_page(tec_context *cx, const char *text, const char *begin)
+{
+    static const char end[] = "```\n";
+
+    for (const char *at = text; at && (at = strstr(at, begin)) != NULL;) {
+        at += strlen(begin);
+        const char *stop = strstr(at, end);
+        learn(cx, base_strndup(cx, at, (size_t)(stop - at)));
+        at = stop + strlen(end);
+    }
+}
+
 /* ---- damage ---- */
 
 /* The text with its piece at..at+n replaced. */

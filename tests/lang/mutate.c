@@ -17,19 +17,6 @@
 
 enum { MOST_SECONDS = 10, MOST_MEGABYTES = 2048 };
 
-/* The blocks of programs in the page. */
-static void learn_page(tec_context *cx, const char *text)
-{
-    static const char begin[] = "```tecp\n", end[] = "```\n";
-
-    for (const char *at = text; (at = strstr(at, begin)) != NULL;) {
-        at += sizeof begin - 1;
-        const char *stop = strstr(at, end);
-        learn(cx, base_strndup(cx, at, (size_t)(stop - at)));
-        at = stop + sizeof end - 1;
-    }
-}
-
 static void learn_files(tec_context *cx, const char *pattern)
 {
     glob_t g;
@@ -48,7 +35,7 @@ static void read_texts(tec_context *cx)
 {
     static const char *const rare[] = {"0", "9223372036854775807", "1e308", "4611686018427387904", "1000000"};
 
-    learn_page(cx, base_read_file(cx, TEC_SOURCE_DIR "/docs/lang.md", NULL));
+    learn_page(cx, base_read_file(cx, TEC_SOURCE_DIR "/docs/lang.md", NULL), "```tecp\n");
     learn_files(cx, "/tests/lang/golden/*.tecp");
     learn_files(cx, "/bench/programs/*.tecp");
     for (int i = 0; i < BASE_COUNT(rare); i++)
