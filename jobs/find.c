@@ -11,9 +11,16 @@ typedef struct {
     tec_context *cx;
     const job_source *from;
     job_tasks *out;
-    bool *used;   /* for each given dimension: a definition has a symbol of its name */
-    bool *ranged; /* for each range: a kernel has a symbol of its name */
+    bool *used;        /* for each given dimension: a definition has a symbol of its name */
+    bool *ranged;      /* for each range: a kernel has a symbol of its name */
+    base_dict symbols; /* names of all symbols that were met, for messages */
 } finder;
+
+static void note_symbols(finder *self, const te_def *def)
+{
+    for (int i = 0; i < def->symbols.n; i++)
+        base_dict_put(self->cx, &self->symbols, ((const ir_expr *)def->symbols.at[i])->var.name, self);
+}
 
 /* ---- one task ---- */
 
@@ -189,7 +196,8 @@ static bool add_versions(finder *self, const tune_task *kernel, int symbol, make
 static graph_module *read_model(const finder *self)
 {
     const job_source *from = self->from;
-    const onnx_options import = {.dims = from->dims, .n_dims = from->n_dims};
+    const onnx_options import = {
+        .dims = from->dims, .n_dims = from->n_dims, .unknown_dim = from->unknown_dim};
     size_t size;
 
     if (!base_ends_with(from->path, ".tecp"))
@@ -241,6 +249,7 @@ static bool find_in_model(finder *self)
                                 .constants = entry->constants,
                                 .constant_bytes = entry->again ? entry->again : kernels->constant_bytes,
                                 .tree = entry->plain};
+        note_symbols(self, entry->def);
         int listed = listed_symbol(self, entry->def);
 
         if (listed >= 0
@@ -260,6 +269,7 @@ static te_def *specialise(finder *self, te_def *def)
                   **value = base_array(self->cx, const ir_expr *, def->symbols.n);
     int n = 0;
 
+    note_symbols(self, def);
     for (int i = 0; i < def->symbols.n; i++)
         for (int k = 0; k < self->from->n_dims; k++)
             if (strcmp(((const ir_expr *)def->symbols.at[i])->var.name, self->from->dims[k].name) == 0) {
@@ -326,13 +336,25 @@ static bool add_definition(finder *self, const te_file *file, te_def *def)
     return listed < 0 ? add_task(self, &spec) : add_versions(self, &spec, listed, version_in_file, file);
 }
 
-/* A misspelt --dim would be ignored silently otherwise. */
-static bool all_dims_used(finder *self)
+/* A misspelt --dim would be ignored silently otherwise: an error that lists the symbols; always false. */
+static bool refuse_dim(const finder *self, const char *name, const char *what)
+{
+    const base_vec *symbols = &self->symbols.order;
+    base_text t = {0};
+
+    for (int i = 0; i < symbols->n; i++)
+        base_addf(self->cx, &t, "%s%s", i ? ", " : "; the symbols are ", (const char *)symbols->at[i]);
+    if (self->from->unknown_dim)
+        *self->from->unknown_dim = true;
+    return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
+                     "--dim %s: no %s has a symbol of this name%s", name, what, base_text_str(self->cx, &t));
+}
+
+static bool all_dims_used(const finder *self)
 {
     for (int i = 0; i < self->from->n_dims; i++)
         if (!self->used[i])
-            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
-                             "--dim %s: no definition has a symbol of this name", self->from->dims[i].name);
+            return refuse_dim(self, self->from->dims[i].name, "definition");
     return true;
 }
 
@@ -428,8 +450,7 @@ static bool all_ranges_used(const finder *self)
 {
     for (int i = 0; i < self->from->n_ranges; i++)
         if (!self->ranged[i])
-            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
-                             "--dim %s: no kernel has a symbol of this name", self->from->ranges[i].name);
+            return refuse_dim(self, self->from->ranges[i].name, "kernel");
     return true;
 }
 

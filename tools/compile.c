@@ -113,7 +113,7 @@ static graph_place_rule place_rule(const char *given)
 
 /* Signals are held while the module is written: an interrupt leaves either the old file or the new one.
  * Nothing is written before everything has been compiled. */
-static int compile_with(tec_context *cx, const char *model, const settings *given, const space_source *source)
+static int compile_with(tec_context *cx, const char *model, settings *given, const space_source *source)
 {
     onnx_options import = tool_import_options(cx, &given->dims);
     const target *t = tool_target(cx, given->target, given->threads);
@@ -148,7 +148,7 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
     bool written = file && graph_write(built, file, flags) && tool_finish_output(cx, path, file);
     tool_hold_interrupts(false);
     if (!written)
-        return tool_fail("compile", cx);
+        return tool_fail_dims("compile", cx, &given->dims);
     if (!given->quiet)
         report_hosted(built);
     if (given->dispatch && !given->quiet)
@@ -160,7 +160,7 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
 }
 
 /* The store is open while kernels are made, since schedules are asked for one by one. */
-static int compile(tec_context *cx, const char *model, const settings *given)
+static int compile(tec_context *cx, const char *model, settings *given)
 {
     if (!given->records)
         return compile_with(cx, model, given, NULL);
@@ -233,6 +233,9 @@ int tool_compile(int argc, char **argv)
         return status;
     if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;
+    if (s.dims.n && base_ends_with(files.at[0], ".tecp"))
+        return tool_misuse("compile", "--dim %s: a program's extents come from its arguments",
+                           s.dims.at[0].name);
     tec_context *cx = tool_context();
     status = tool_set_limits("compile", cx, &s.limits) ? compile(cx, files.at[0], &s) : TOOL_USAGE;
     tec_context_free(cx);

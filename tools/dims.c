@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/data.h"
+
 /* Whether one of the first n dimensions has that name. */
 static bool is_given(const tool_dims *dims, int n, const char *name)
 {
@@ -81,11 +83,18 @@ te_def *tool_specialise(tec_context *cx, te_def *def, tool_dims *dims)
     return n ? te_specialise(cx, def, symbol, value, n) : def;
 }
 
-onnx_options tool_import_options(tec_context *cx, const tool_dims *dims)
+onnx_options tool_import_options(tec_context *cx, tool_dims *dims)
 {
     onnx_dim *at = base_array(cx, onnx_dim, dims->n);
 
     for (int i = 0; i < dims->n; i++)
         at[i] = (onnx_dim){dims->at[i].name, dims->at[i].value};
-    return (onnx_options){.dims = at, .n_dims = dims->n};
+    return (onnx_options){.dims = at, .n_dims = dims->n, .unknown_dim = &dims->unknown};
+}
+
+int tool_fail_dims(const char *command, tec_context *cx, const tool_dims *dims)
+{
+    int status = tool_fail(command, cx);
+
+    return dims->unknown ? TOOL_USAGE : status;
 }

@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     tool_dim *at;
     int n;
+    bool unknown; /* what was asked has no dimension of one of the names: wrong usage */
 } tool_dims;
 
 /* The values of --dim. False, reported on standard error: a value of another form, an extent below 0, a name
@@ -37,6 +38,8 @@ const char *tool_unused_dim(const tool_dims *dims);
  * the context. */
 te_def *tool_specialise(tec_context *cx, te_def *def, tool_dims *dims);
 /* The dimensions as the ONNX importer takes them, which itself refuses names that the model does not have. */
-onnx_options tool_import_options(tec_context *cx, const tool_dims *dims);
+onnx_options tool_import_options(tec_context *cx, tool_dims *dims);
+/* Prints the context's error: TOOL_USAGE where a name was unknown, else TOOL_FAILED. */
+int tool_fail_dims(const char *command, tec_context *cx, const tool_dims *dims);
 
 #endif

@@ -161,7 +161,8 @@ bool tool_feed_dims(tool_feed *feed, tool_dims *dims)
 
         while (k < feed->n_symbols && strcmp(feed->symbol[k], dim->name) != 0)
             k++;
-        if (k == feed->n_symbols && !port)
+        dims->unknown = k == feed->n_symbols && !port;
+        if (dims->unknown)
             return fail(feed,
                         base_format(feed->cx, "--dim %s: expected a symbol or INPUT.AXIS; the symbols are %s",
                                     dim->name, names_of(feed, false))) != NULL;

@@ -201,6 +201,8 @@ int tool_inspect(int argc, char **argv)
         return tool_misuse("inspect", "--records is for --node");
     if (!tool_read_dims("inspect", &given_dims, &model.dims))
         return TOOL_USAGE;
+    if (model.dims.n && !model.node && !model.graph)
+        return tool_misuse("inspect", "--dim is for --node and --graph");
     tec_context *cx = tool_context();
     const char *path = files.at[0];
     if (!tool_set_limits("inspect", cx, &limits))

@@ -98,7 +98,7 @@ static int passes_until(tec_context *cx, const char *name)
 }
 
 /* All passes for a kernel, as those decide what is fused. */
-static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *options,
+static const char *model_text(tec_context *cx, const char *path, inspect_model_options *options,
                               const space_source *source)
 {
     const onnx_options import = tool_import_options(cx, &options->dims);
@@ -115,7 +115,7 @@ static const char *model_text(tec_context *cx, const char *path, const inspect_m
 }
 
 /* The store is open while the kernel is made, since its schedule is asked for then. */
-int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *options)
+int tool_inspect_model(tec_context *cx, const char *path, inspect_model_options *options)
 {
     const char *text = NULL;
     store *db = options->records ? store_open(cx, options->records,
@@ -129,5 +129,5 @@ int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_op
     if (text)
         fputs(text, stdout);
     store_close(db);
-    return text ? TOOL_OK : tool_fail("inspect", cx);
+    return text ? TOOL_OK : tool_fail_dims("inspect", cx, &options->dims);
 }

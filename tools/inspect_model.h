@@ -19,6 +19,6 @@ typedef struct {
     /* Neither: a summary of operators. */
 } inspect_model_options;
 
-int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *options);
+int tool_inspect_model(tec_context *cx, const char *path, inspect_model_options *options);
 
 #endif

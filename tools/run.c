@@ -44,7 +44,8 @@ typedef struct {
 /* The runtime's error, or the context's. */
 static int fail(session *self)
 {
-    return self->err.status != TEC_OK ? tool_fail_run("run", &self->err) : tool_fail("run", self->cx);
+    return self->err.status != TEC_OK ? tool_fail_run("run", &self->err)
+                                      : tool_fail_dims("run", self->cx, &self->s->dims);
 }
 
 /* ---- what runs ---- */

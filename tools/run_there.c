@@ -140,7 +140,8 @@ int tool_run_there(tec_context *cx, const char *path, const tool_run_there_optio
     tec_timing t;
 
     if (!run_all(&r, path, &t))
-        return r.err.status != TEC_OK ? tool_fail_run("run", &r.err) : tool_fail("run", cx);
+        return r.err.status != TEC_OK ? tool_fail_run("run", &r.err)
+                                      : tool_fail_dims("run", cx, options->dims);
     if (!options->profile || !options->json)
         tool_print_timing(path, &t, 0, options->json);
     if (options->profile && r.there.graph)

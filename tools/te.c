@@ -60,6 +60,17 @@ static te_def *pick(session *self)
                      self->s->name, base_did_you_mean(self->cx, self->s->name, &names));
 }
 
+/* "its symbols are n, m" */
+static const char *symbols_text(tec_context *cx, const base_vec *names)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, names->n ? "its symbols are " : "it has no symbols");
+    for (int i = 0; i < names->n; i++)
+        base_addf(cx, &t, "%s%s", i ? ", " : "", (const char *)names->at[i]);
+    return base_text_str(cx, &t);
+}
+
 /* A --dim that names no symbol is a mistake, and told with the nearest name. */
 static bool specialise(session *self)
 {
@@ -70,9 +81,10 @@ static bool specialise(session *self)
         base_push(self->cx, &names, ((const ir_expr *)self->def->symbols.at[i])->var.name);
     self->def = tool_specialise(self->cx, self->def, &self->s->dims);
     unused = self->def ? tool_unused_dim(&self->s->dims) : NULL;
+    self->s->dims.unknown = unused != NULL;
     if (unused)
-        base_fail(self->cx, TEC_INVALID, self->def->loc, "'%s' has no symbol '%s'%s", self->def->name, unused,
-                  base_did_you_mean(self->cx, unused, &names));
+        base_fail(self->cx, TEC_INVALID, self->def->loc, "'%s' has no symbol '%s'%s; %s", self->def->name,
+                  unused, base_did_you_mean(self->cx, unused, &names), symbols_text(self->cx, &names));
     return self->def && !unused;
 }
 
@@ -258,7 +270,7 @@ static int run_built(session *self, const comp_code *code)
                 .json = self->s->json,
                 .strict = self->s->strict,
                 .inputs = &self->s->inputs};
-    int status = module ? TOOL_OK : tool_fail("te", self->cx);
+    int status = module ? TOOL_OK : tool_fail_dims("te", self->cx, &self->s->dims);
 
     if (status == TOOL_OK && self->s->check)
         status = tool_te_check(&r);
@@ -306,7 +318,7 @@ static int build(session *self, emit_kind kind)
 
     if (self->s->dispatch &&
         !(u.dispatch = comp_dispatch_new(self->cx, self->def, self->schedule, self->s->dispatch)))
-        return tool_fail("te", self->cx);
+        return tool_fail_dims("te", self->cx, &self->s->dims);
     if (o.dump_dir)
         mkdir(o.dump_dir, 0777); /* what is wrong with it, writing into it will tell */
     int n_units;
@@ -315,22 +327,22 @@ static int build(session *self, emit_kind kind)
     const char *text = code ? late_text(code, kind) : NULL;
 
     if (!code)
-        return tool_fail("te", self->cx);
+        return tool_fail_dims("te", self->cx, &self->s->dims);
     if (text)
-        return print_text(self, text) ? TOOL_OK : tool_fail("te", self->cx);
+        return print_text(self, text) ? TOOL_OK : tool_fail_dims("te", self->cx, &self->s->dims);
     if (kind == EMIT_OBJ)
         return comp_write_object(self->cx, code,
                                  self->s->output ? self->s->output
                                                  : base_format(self->cx, "%s.o", self->def->name))
                    ? TOOL_OK
-                   : tool_fail("te", self->cx);
+                   : tool_fail_dims("te", self->cx, &self->s->dims);
     tool_hold_interrupts(true);
     const char *file = self->s->output ? tool_begin_output(self->cx, self->s->output) : NULL;
     bool written = !self->s->output || (file && comp_write(self->cx, code, NULL, file, 0) &&
                                         tool_finish_output(self->cx, self->s->output, file));
     tool_hold_interrupts(false);
     if (!written)
-        return tool_fail("te", self->cx);
+        return tool_fail_dims("te", self->cx, &self->s->dims);
     if (self->s->time || self->s->check)
         return run_built(self, code);
     if (!self->s->output)
@@ -351,10 +363,10 @@ static int run(session *self, emit_kind kind)
     self->file = self->t ? te_parse(self->cx, self->path, text) : NULL;
     self->def = self->file ? pick(self) : NULL;
     if (!self->def || !specialise(self) || !make_schedule(self))
-        return tool_fail("te", self->cx);
+        return tool_fail_dims("te", self->cx, &self->s->dims);
     text = early_text(self, kind);
     if (text)
-        return print_text(self, text) ? TOOL_OK : tool_fail("te", self->cx);
+        return print_text(self, text) ? TOOL_OK : tool_fail_dims("te", self->cx, &self->s->dims);
     return build(self, kind);
 }
 

@@ -153,7 +153,7 @@ static int fail(const run *self)
         tune_unsaved(session, &n);
     if (n)
         save_elsewhere(self);
-    return tool_fail("tune", self->cx);
+    return tool_fail_dims("tune", self->cx, &self->s->dims);
 }
 
 /* Why tuning ended, and the table of what it found. */
@@ -190,7 +190,7 @@ static int tune(run *self, tune_measurer *measurer)
     self->show.whole = job_whole_of(self->job);
     int status = report(self, end);
     if (status != TOOL_FAILED && self->s->plot && !tool_tune_plot(&self->show, self->s->plot))
-        status = tool_fail("tune", self->cx);
+        status = tool_fail_dims("tune", self->cx, &self->s->dims);
     return status;
 }
 
@@ -226,7 +226,7 @@ static int measure(run *self)
 {
     bool ready = job_take(self->job) && watch(self, job_lock_path(self->job));
     tune_measurer *measurer = ready ? open_measurer(self) : NULL;
-    int status = measurer ? tune(self, measurer) : tool_fail("tune", self->cx);
+    int status = measurer ? tune(self, measurer) : tool_fail_dims("tune", self->cx, &self->s->dims);
 
     job_close(self->job);
     self->job = NULL;
@@ -296,13 +296,14 @@ static const target *target_of(run *self)
 /* The kernels that the command line names. */
 static job_source source_of(run *self, const target *machine)
 {
-    const settings *s = self->s;
+    settings *s = self->s;
     const onnx_options dims = tool_import_options(self->cx, &s->dims);
 
     return (job_source){.path = self->path,
                         .target = machine,
                         .dims = dims.dims,
                         .n_dims = dims.n_dims,
+                        .unknown_dim = dims.unknown_dim,
                         .ranges = s->ranges.at,
                         .n_ranges = s->ranges.n,
                         .params = s->params,
@@ -349,7 +350,7 @@ static int print_kernels(run *self)
     job_tasks tasks;
 
     if (!t || !job_find_tasks(self->cx, &from, &tasks))
-        return tool_fail("tune", self->cx);
+        return tool_fail_dims("tune", self->cx, &self->s->dims);
     for (int i = 0; i < tasks.n; i++)
         tool_tune_kernel(self->cx, tasks.at[i], t, self->s->json);
     return TOOL_OK;
@@ -359,12 +360,12 @@ static int print_kernels(run *self)
 static int start(run *self)
 {
     if (self->s->tracker && !open_pool(self))
-        return tool_fail("tune", self->cx);
+        return tool_fail_dims("tune", self->cx, &self->s->dims);
     if (self->s->kernels)
         return print_kernels(self);
     self->job = open_job(self);
     if (!self->job)
-        return tool_fail("tune", self->cx);
+        return tool_fail_dims("tune", self->cx, &self->s->dims);
     return self->s->replay ? tune(self, NULL) : measure(self);
 }
 
@@ -415,6 +416,9 @@ static int check_settings(run *self, settings *given)
         return tool_misuse("tune", "where the records go is missing: --records DB");
     if (!tool_read_ranges("tune", &given->given_dims, given->histogram, &given->dims, &given->ranges))
         return TOOL_USAGE;
+    if (given->given_dims.n && base_ends_with(self->path, ".tecp"))
+        return tool_misuse("tune", "--dim %s: a program's extents come from its arguments",
+                           given->given_dims.at[0]);
     return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
 

@@ -129,12 +129,15 @@ static bool check_given_dims(onnx_import_state *im)
     for (int i = 0; im->options && i < im->options->n_dims; i++) {
         const char *name = im->options->dims[i].name;
 
-        if (!base_dict_has(&im->open_dims, name))
-            base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
-                      "a value is given for dimension '%s', %s%s%s", name,
-                      open->n ? "but the model leaves only these open: "
-                              : "but the model leaves no dimension open",
-                      base_text_str(im->cx, &list), base_did_you_mean(im->cx, name, open));
+        if (base_dict_has(&im->open_dims, name))
+            continue;
+        if (im->options->unknown_dim)
+            *im->options->unknown_dim = true;
+        base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
+                  "a value is given for dimension '%s', %s%s%s", name,
+                  open->n ? "but the model leaves only these open: "
+                          : "but the model leaves no dimension open",
+                  base_text_str(im->cx, &list), base_did_you_mean(im->cx, name, open));
     }
     return !base_failed(im->cx);
 }

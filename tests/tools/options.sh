@@ -73,22 +73,32 @@ for line in "te $dir/f.te" "run $dir/f.tec" "compile -o $dir/x.tec tests/models/
     refuse n "$TEC" $line --dim n=1 --dim n=2
 done
 
-# names OPTION...: fails with status 1, naming what nothing has.
-names() {
-    local words=$1 status=0
-    shift
+# fails STATUS WORDS COMMAND...: ends with this status and names what nothing has; names: with status 1, misuses: with 2.
+fails() {
+    local expected=$1 words=$2 status=0
+    shift 2
     "$@" >"$dir/out" 2>&1 || status=$?
-    if [ $status != 1 ] || ! grep -qF -- "$words" "$dir/out"; then
-        echo "options: expected exit status 1 and '$words', found $status from: $*"
+    if [ $status != "$expected" ] || ! grep -qF -- "$words" "$dir/out"; then
+        echo "options: expected exit status $expected and '$words', found $status from: $*"
         head -3 "$dir/out"
         bad=1
     fi
 }
-names "'f' has no symbol 'rows'" "$TEC" te "$dir/f.te" --dim rows=3
-names "--dim rows: no definition has a symbol of this name" "$TEC" tune "$dir/f.te" --records "$dir/r.db" --dim n=4 --dim rows=3
-names "--dim rows: expected a symbol or INPUT.AXIS; the symbols are n" "$TEC" run "$dir/f.tec" --dim rows=3
-names "a value is given for dimension 'bacth'" "$TEC" compile tests/models/digits/model.onnx -o "$dir/x.tec" --dim bacth=3
-names "did you mean 'batch'?" "$TEC" tune tests/models/digits/model.onnx --records "$dir/r.db" --dim bacth=3
+names() { fails 1 "$@"; }
+misuses() { fails 2 "$@"; }
+misuses "'f' has no symbol 'rows'; its symbols are n" "$TEC" te "$dir/f.te" --dim rows=3
+misuses "--dim rows: no definition has a symbol of this name; the symbols are n" "$TEC" tune "$dir/f.te" --records "$dir/r.db" --dim n=4 --dim rows=3
+misuses "--dim rows: no kernel has a symbol of this name; the symbols are n" "$TEC" tune "$dir/f.te" --kernels --dim n=4,8 --dim rows=3,4
+misuses "--dim rows: expected a symbol or INPUT.AXIS; the symbols are n" "$TEC" run "$dir/f.tec" --dim rows=3
+for line in "compile -o $dir/x.tec" "tune --records $dir/r.db" "tune --kernels" "inspect --graph read"; do
+    misuses "a value is given for dimension 'bacth', but the model leaves only these open: 'batch', 'input.0'; did you mean 'batch'?" \
+        "$TEC" $line tests/models/digits/model.onnx --dim bacth=3
+done
+misuses "--dim is for --node and --graph" "$TEC" inspect tests/models/digits/model.onnx --dim batch=3
+printf 'main(x: f32[n]) = x + x\n' >"$dir/p.tecp"
+for line in "compile -o $dir/x.tec" "tune --kernels"; do
+    misuses "a program's extents come from its arguments" "$TEC" $line "$dir/p.tecp" --dim n=3
+done
 names "--dim input.1=2: expected 1 for dimension 1 of 'input', found 2" "$TEC" run "$dir/digits.tec" --dim input.1=2
 names "sets 'batch' to 2, but it is already set to 3" "$TEC" run "$dir/digits.tec" --dim batch=3 --dim input.0=2
 names "there is no input 'A'; expected one of the inputs input" "$TEC" run "$dir/digits.tec" --input A=nowhere.npy

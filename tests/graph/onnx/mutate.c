@@ -359,7 +359,8 @@ static const onnx_options *some_options(void)
     for (int i = 0; i < 2; i++)
         dim[i] = (onnx_dim){chance(90) ? names[0] : PICK(names), chance(90) ? below(6) : some_int()};
     *given = (onnx_shape){chance(50) ? "v0" : NULL, 0, below(5), shape};
-    *options = (onnx_options){below(3), below(2), dim, given};
+    options->n_dims = below(3), options->n_shapes = below(2);
+    options->dims = dim, options->shapes = given;
     return options;
 }
 
