@@ -289,8 +289,10 @@ static void splice(buffer *b, size_t at, size_t size, const void *by, size_t n)
         b->cap = 2 * (b->n - size + n);
         b->data = realloc(b->data, b->cap);
     }
-    memmove(b->data + at + n, b->data + at + size, b->n - at - size);
-    memcpy(b->data + at, copy, n);
+    if (b->n > at + size)
+        memmove(b->data + at + n, b->data + at + size, b->n - at - size);
+    if (n)
+        memcpy(b->data + at, copy, n);
     b->n += n - size;
     free(copy);
 }
@@ -386,6 +388,8 @@ static void damage_field(buffer *b, const char *grammar)
 
 static void put(buffer *b, const void *data, size_t n)
 {
+    if (n == 0)
+        return;
     splice(b, b->n, 0, data, n);
 }
 
