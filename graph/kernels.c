@@ -26,6 +26,20 @@ static int find_equal(const graph_kernels *kernels, const target *machine, const
     return -1;
 }
 
+/* An equal kernel that is known already; -1: there is none. The tree is made in a scratch context first: a large
+ * model has a hundred nodes for each kernel, and their trees would stay. Errors are left to who makes the tree
+ * for good. */
+static int find_known(const graph_kernels *kernels, const target *machine, const te_def *def)
+{
+    tec_context *scratch = base_child(kernels->cx);
+    const ir_program *tree = te_tree(scratch, def);
+    const graph_kernels within = {.cx = scratch, .entries = kernels->entries};
+    int known = tree ? find_equal(&within, machine, tree, ir_hash_program(scratch, tree)) : -1;
+
+    tec_context_free(scratch);
+    return known;
+}
+
 static const char *unique_name(graph_kernels *kernels, const char *name)
 {
     const char *unique = name;
@@ -177,23 +191,22 @@ int graph_kernel(graph_kernels *kernels, const te_def *def, const graph_node *no
 int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def *def, const graph_node *node,
                      const char *name)
 {
-    const ir_program *plain = te_tree(kernels->cx, def);
+    int known = def ? find_known(kernels, machine, def) : -1;
 
-    if (!plain)
-        return -1;
-    uint64_t hash = ir_hash_program(kernels->cx, plain);
-    int known = find_equal(kernels, machine, plain, hash);
     if (known >= 0) {
         ((graph_kernel_entry *)kernels->entries.at[known])->uses++;
         return known;
     }
+    const ir_program *plain = te_tree(kernels->cx, def);
+    if (!plain)
+        return -1;
     graph_kernel_entry *entry = base_new(kernels->cx, graph_kernel_entry);
     *entry = (graph_kernel_entry){.unit = {.origin = "default", .of_graph = true, .target = machine},
                                   .def = def,
                                   .impl = node ? node->impl : NULL,
                                   .anchor = anchor_of(node),
                                   .plain = plain,
-                                  .hash = hash,
+                                  .hash = ir_hash_program(kernels->cx, plain),
                                   .uses = 1,
                                   .node = node ? node->name : name};
     entry->task = task_of(kernels, def, entry->anchor, NULL, 0);

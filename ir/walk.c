@@ -259,6 +259,8 @@ void ir_free_vars(tec_context *cx, const ir_expr *expr, base_vec *out)
 {
     variables v = {.walk = {.cx = cx, .expr = note_var}};
 
+    if (!expr || !expr->vars)
+        return; /* as most extents: without the memory of a walk */
     ir_walk_expr(&v.walk, expr);
     for (int i = 0; i < v.used.n; i++)
         if (!base_map_has(&v.bound, v.used.at[i]))
