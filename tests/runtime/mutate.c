@@ -1,13 +1,13 @@
-/* tests/runtime/mutate.c -- damaged module files that know their grammar: fields of the metadata are exchanged
- * for others of their kind, items of lists are left out, doubled and moved, and the checksums are right again.
+/* tests/runtime/mutate.c -- damaged module files by their grammar: fields of the metadata are exchanged for
+ * others of their kind, items of lists are left out, doubled and moved, and the checksums are right again.
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_runtime_mutate --jobs 1 --timeout 9000
  *
- * The grammar below is that of docs/module.md, written once more: if the codec reads a field that the page does
- * not have, the walk over the sound modules does not end at their ends. Each file is refused with an error
- * that names it, or opened; functions of opened modules are set up, and their programs loaded. At the end the
- * test says how many files there were, how many got behind the frame (footer, table, checksums), and how many
- * were opened.
+ * The grammar below is that of docs/module.md, written once more: if the codec reads a field that the page
+ * does not have, the walk over the sound modules does not end at their ends. Each file is refused with an
+ * error that names it, or opened; functions of opened modules are set up, and their programs loaded. At the
+ * end the test says how many files there were, how many got behind the frame (footer, table, checksums), and
+ * how many were opened.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static const char *const sections[RT_SECTION_LAST + 1] = {
     [RT_SECTION_INFO] = "ttt*ut", [RT_SECTION_FUNCTIONS] = "F*", [RT_SECTION_CONSTANTS] = "K*",
     [RT_SECTION_GRAPHS] = "Q*",   [RT_SECTION_CODE] = "B*",      [RT_SECTION_PROGRAM] = "Y*Z*D*i*t*M*"};
 
-/* Fields that an earlier damage made longer than the section are left out. A field of a section: where it lies, and what it is. A list is the place of its count. */
+/* A field of a section: where it lies, and what it is. A list is the place of its count. Fields that an
+ * earlier damage made longer than the section are left out. */
 typedef struct {
     size_t at, size;
     char kind; /* as above; '*' a list */
@@ -377,8 +378,10 @@ static void damage_field(buffer *b, const char *grammar)
 
         if (f->owner >= 0 && w.of[f->owner].item == f->kind)
             damage_item(b, &w, f);
-        else if (f->kind == 't' && below(4) == 0)
-            splice(b, f->at, f->size, below(2) ? "\0\0\0\0" : "\2\0\0\0x", below(2) ? 4 : 6);
+        else if (f->kind == 't' && below(8) == 0)
+            splice(b, f->at, f->size, "\0\0\0\0", 4); /* no text */
+        else if (f->kind == 't' && below(8) == 0)
+            splice(b, f->at, f->size, "\2\0\0\0x", 6);
         else
             splice(b, f->at, f->size, b->data + other->at, other->size);
     }
