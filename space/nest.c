@@ -5,6 +5,7 @@
  *
  * A stage stands in a nest of its own, or inside the outer loop of the nest of its reader.
  */
+#include <math.h>
 #include <string.h>
 
 #include "space/master.h"
@@ -110,6 +111,19 @@ static int pick_how(tec_knobs *knobs, const space_stage *stage)
     return meaning[space_pick_word(knobs, stage, "lanes_on", word, n, n > 1)];
 }
 
+/* A reduction to one result, which gives no tasks, starts with as many partial ones as pay. If its length is
+ * not known it stays whole: for a hundred elements, partial results take five times as long. */
+static int64_t start_factor(const space_stage *stage, const int64_t *count, int n, int64_t results)
+{
+    int64_t start = 0, most = space_more_tasks(stage, results);
+
+    if (results != 1 || isinf(stage->cycles) || !space_is_worth_forks(stage->cycles))
+        return 0;
+    for (int i = 0; i < n; i++)
+        start = count[i] <= most ? count[i] : start;
+    return start;
+}
+
 /* A reduction with few results is cut into partial ones. */
 static int64_t pick_factor(tec_knobs *knobs, const space_stage *stage)
 {
@@ -122,7 +136,8 @@ static int64_t pick_factor(tec_knobs *knobs, const space_stage *stage)
             results *= stage->loop[i].extent;
     bool few = results > 0 && results < SPACE_TASKS && space_pays_in_parallel(stage);
     return few && body->kind == IR_UPDATE && body->update.combiner->reorders
-               ? space_pick(knobs, stage, "partial", counts, BASE_COUNT(counts), 0)
+               ? space_pick(knobs, stage, "partial", counts, BASE_COUNT(counts),
+                            start_factor(stage, counts, BASE_COUNT(counts), results))
                : 0;
 }
 

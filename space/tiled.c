@@ -159,14 +159,15 @@ static bool divides_column(const space_tiled *tiled)
 }
 
 /* The inner part of the last row: all its tiles, or so many that there are tasks enough. Pieces are equal,
- * and the column has no rest: otherwise the fused loop puts conditions into all tiles. An example: 120 rows
- * in tiles of 6 are 20 tiles. If more tasks are wanted, 4 pieces of 5 tiles each are made. */
+ * and the column has no rest: otherwise the fused loop puts conditions into all tiles, which costs less than
+ * one thread alone where no other axis has tasks. An example: 120 rows in tiles of 6 are 20 tiles. If more
+ * tasks are wanted, 4 pieces of 5 tiles each are made. */
 static int64_t start_rows(const space_tiled *tiled, int64_t extent)
 {
     int64_t tiles = (extent + tiled->tile.rows - 1) / tiled->tile.rows;
     int64_t inner = tiles / space_more_tasks(tiled->sums, count_tasks(tiled));
 
-    if (extent % tiled->tile.rows || !divides_column(tiled))
+    if ((extent % tiled->tile.rows || !divides_column(tiled)) && count_tasks(tiled) > 1)
         return tiles;
     while (inner > 1 && tiles % inner)
         inner--;

@@ -333,6 +333,32 @@ Test(space, the_row_of_symbolic_columns_is_no_vector)
 }
 
 /* Four panels of columns are four tasks; with the tiles of rows there are twenty. */
+/* A prime number of rows has no equal pieces. One panel gives no other tasks; many panels do. */
+Test(space, rows_that_leave_a_rest_run_in_parallel_where_nothing_else_does)
+{
+    tec_context *cx = tec_context_new();
+    const char
+        *one = "def p(A: f32[1009, 512], B: f32[512, 16]) { C[i, j] = sum[k](A[i, k] * B[k, j]) return C }",
+        *small = "def p(A: f32[13, 8], B: f32[8, 16]) { C[i, j] = sum[k](A[i, k] * B[k, j]) return C }";
+
+    has_steps(one, avx512, "parallel(C.cache.global.j.0~C.cache.global.i.0)");
+    cr_assert_null(strstr(trace_of(cx, small, avx512), "parallel"));
+    tec_context_free(cx);
+}
+
+/* One result gives no tasks, so partial results do. */
+Test(space, a_long_reduction_to_a_scalar_is_parallel)
+{
+    tec_context *cx = tec_context_new();
+    has_steps("def f(A: f32[4000000]) { M[] = max[k](A[k]) return M }", avx512,
+              "split(M.k, 64, _)\nM.rf = rfactor(M.k.0, 0)\n");
+    has_steps("def f(A: f32[4000000]) { M[] = max[k](A[k]) return M }", avx512, "parallel(M.k.0)");
+    cr_assert_null(
+        strstr(trace_of(cx, "def f(A: f32[4000]) { M[] = max[k](A[k]) return M }", avx512), "parallel"));
+    cr_assert_null(strstr(trace_of(cx, "def f(n, A: f32[n]) { M[] = max[k](A[k]) return M }", avx512), "rf"));
+    tec_context_free(cx);
+}
+
 Test(space, a_product_is_parallel_over_rows_where_its_panels_are_few)
 {
     has_steps(product, avx512, "= fuse(Y.n.0, Y.m.0)\nparallel(Y.n.0~Y.m.0)");
