@@ -26,9 +26,9 @@ static int find_equal(const graph_kernels *kernels, const target *machine, const
     return -1;
 }
 
-/* An equal kernel that is known already; -1: there is none. The tree is made in a scratch context first: a large
- * model has a hundred nodes for each kernel, and their trees would stay. Errors are left to who makes the tree
- * for good. */
+/* An equal kernel that is known already; -1: there is none. The tree is made in a scratch context first: a
+ * large model has a hundred nodes for each kernel, and their trees would stay. Errors are left to who makes
+ * the tree for good. */
 static int find_known(const graph_kernels *kernels, const target *machine, const te_def *def)
 {
     tec_context *scratch = base_child(kernels->cx);

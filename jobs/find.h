@@ -37,8 +37,8 @@ typedef struct {
     const target *target;
     const onnx_dim *dims; /* values of symbolic dimensions; a name that the file does not have is an error */
     int n_dims;
-    bool *
-        unknown_dim; /* becomes true where a name of `dims` or `ranges` is none of the file's; NULL: nobody asks */
+    /* becomes true where a name of `dims` or `ranges` is none of the file's; NULL: nobody asks */
+    bool *unknown_dim;
     const job_range *ranges; /* a name that no kernel has is an error */
     int n_ranges;
     const char *params;     /* of a program: the .safetensors file with its parameters; NULL: it has none */

@@ -31,9 +31,9 @@ typedef struct {
     int n_dims, n_shapes;
     const onnx_dim *dims;
     const onnx_shape *shapes;
-    bool *
-        unknown_dim; /* becomes true where a value is given for a dimension that the model does not leave open;
-                          NULL: nobody asks */
+    /* becomes true where a value is given for a dimension that the model does not leave open; NULL: nobody
+     * asks */
+    bool *unknown_dim;
 } onnx_options;
 
 graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *options);

@@ -1,6 +1,6 @@
-/* tests/fuzz/steps.c -- damaged schedules: the steps of the tests and the pages for definitions that are as they
- * were, with steps left out, steps of other schedules, and steps that are drawn from the signatures of the
- * primitives with names of the tree.
+/* tests/fuzz/steps.c -- damaged schedules: the steps of the tests and the pages for definitions that are as
+ * they were, with steps left out, steps of other schedules, and steps that are drawn from the signatures of
+ * the primitives with names of the tree.
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_fuzz_steps --jobs 1 --timeout 9000
  *
