@@ -2,7 +2,7 @@
  * a valid session, sealed by its keys, with wild and damaged bodies; a server's side and a client's side
  * each.
  *
- * `scripts/fuzz_coverage wire` runs this with the parser's lines counted.
+ * `scripts/fuzz_coverage_wire` runs this with the parser's lines counted.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
