@@ -11,6 +11,7 @@
 
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "graph/scope.h"
 #include "graph/type.h"
 #include "ir/walk.h"
 
@@ -19,6 +20,7 @@
 /* What is needed: nodes, and the symbols that these mention. */
 typedef struct {
     tec_context *cx;
+    const graph_module *module;
     base_map nodes, symbols;
 } needs;
 
@@ -101,14 +103,28 @@ static bool tells_symbols(const needs *self, const graph_node *node)
     return false;
 }
 
+static bool has_effect(const needs *self, const graph_node *node);
+
+/* Whether a region may stop the run, by a fact of its own or by a node. A fact without a meaning in words
+ * holds by the way in which its symbols are made. */
+static bool may_stop(const needs *self, const graph_body *body)
+{
+    for (int i = 0; i < body->facts.n; i++)
+        if (graph_meaning(self->module, body->facts.at[i]))
+            return true;
+    for (int i = 0; i < body->nodes.n; i++)
+        if (has_effect(self, body->nodes.at[i]))
+            return true;
+    return false;
+}
+
 /* Whether the node stays though nobody reads a result of it: it may fail on purpose, or tells symbols that
  * are in use. */
 static bool has_effect(const needs *self, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)
-        for (int i = 0; i < node->body[b]->nodes.n; i++)
-            if (has_effect(self, node->body[b]->nodes.at[i]))
-                return true;
+        if (may_stop(self, node->body[b]))
+            return true;
     return node->kind == GRAPH_CHECK || tells_symbols(self, node);
 }
 
@@ -158,7 +174,7 @@ static bool drop_unneeded(graph_rewrite *rw, const graph_node *node)
 
 graph_module *graph_remove_dead(graph_module *module, const target *machine)
 {
-    needs s = {.cx = module->cx};
+    needs s = {.cx = module->cx, .module = module};
 
     (void)machine;
     return graph_rewrite_module(module, drop_unneeded, mark_needed, &s);

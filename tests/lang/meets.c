@@ -398,3 +398,21 @@ Test(meets, a_model_of_operators_alone)
     tec_executor_free(ex);
     tec_module_free(module);
 }
+
+/* Nobody reads what the branch gives; that its extents are equal is checked all the same. */
+Test(meets, in_a_region_whose_results_nobody_reads)
+{
+    const char *text = ID "def main(x: f32[?], y: f32[?], c: bool) -> f32[?] {\n"
+                          "  let z = if c {\n"
+                          "    reduce_sum(x + id(y), axes = [0], keepdims = 0)\n"
+                          "  } else { 0.0 }\n"
+                          "  x\n"
+                          "}\n";
+    bool yes = true, no = false;
+    interp_value *taken = interp_tensor(cx, BASE_BOOL, 0, NULL, &yes),
+                 *left = interp_tensor(cx, BASE_BOOL, 0, NULL, &no);
+
+    runs(text, (interp_value *[]){vector(3), vector(3), taken}, 3);
+    runs(text, (interp_value *[]){vector(3), vector(4), left}, 3);
+    stops(text, (interp_value *[]){vector(3), vector(4), taken}, 3, 4, "must be equal: 3 and 4");
+}
