@@ -11,6 +11,7 @@
 
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "graph/rules.h"
 #include "graph/scope.h"
 #include "graph/type.h"
 #include "ir/walk.h"
@@ -22,6 +23,8 @@ typedef struct {
     tec_context *cx;
     const graph_module *module;
     base_map nodes, symbols;
+    base_map stops;     /* graph_function *: the run may stop in it */
+    bool closures_stop; /* or in a function that becomes a value */
 } needs;
 
 /* ---- symbols ---- */
@@ -103,29 +106,85 @@ static bool tells_symbols(const needs *self, const graph_node *node)
     return false;
 }
 
-static bool has_effect(const needs *self, const graph_node *node);
+/* ---- what may stop the run ---- */
 
-/* Whether a region may stop the run, by a fact of its own or by a node. A fact without a meaning in words
- * holds by the way in which its symbols are made. */
-static bool may_stop(const needs *self, const graph_body *body)
+static bool body_stops(const needs *self, const graph_body *body);
+
+/* A check, a call of a function that may stop, or what has such a thing inside. */
+static bool node_stops(const needs *self, const graph_node *node)
+{
+    const graph_function *callee =
+        node->kind == GRAPH_CALL ? graph_find_function(self->module, node->callee) : NULL;
+
+    for (int b = 0; b < node->n_bodies; b++)
+        if (body_stops(self, node->body[b]))
+            return true;
+    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_APPLY && self->closures_stop) ||
+           (callee && base_map_has(&self->stops, callee));
+}
+
+/* A fact without a meaning in words holds by the way in which its symbols are made. */
+static bool body_stops(const needs *self, const graph_body *body)
 {
     for (int i = 0; i < body->facts.n; i++)
         if (graph_meaning(self->module, body->facts.at[i]))
             return true;
     for (int i = 0; i < body->nodes.n; i++)
-        if (has_effect(self, body->nodes.at[i]))
+        if (node_stops(self, body->nodes.at[i]))
             return true;
     return false;
 }
 
-/* Whether the node stays though nobody reads a result of it: it may fail on purpose, or tells symbols that
- * are in use. */
-static bool has_effect(const needs *self, const graph_node *node)
+/* Whether the body makes a value of a function that may stop. */
+static bool closes_over_stop(const needs *self, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        if (node->kind == GRAPH_CLOSURE &&
+            base_map_has(&self->stops, graph_find_function(self->module, node->callee)))
+            return true;
+        for (int b = 0; b < node->n_bodies; b++)
+            if (closes_over_stop(self, node->body[b]))
+                return true;
+    }
+    return false;
+}
+
+/* Which functions may stop: those that do so themselves, then those that call such, until none is added. */
+static void find_stops(needs *self)
+{
+    const base_vec *functions = &self->module->functions;
+    int before;
+
+    do {
+        before = self->stops.n;
+        for (int i = 0; i < functions->n; i++) {
+            graph_function *f = functions->at[i];
+
+            if (body_stops(self, f->body))
+                base_map_put(self->cx, &self->stops, f, f);
+            self->closures_stop = self->closures_stop || closes_over_stop(self, f->body);
+        }
+    } while (self->stops.n != before);
+}
+
+/* ---- effects ---- */
+
+/* Whether the node, or one inside of it, tells symbols that are in use. */
+static bool tells_inside(const needs *self, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)
-        if (may_stop(self, node->body[b]))
-            return true;
-    return node->kind == GRAPH_CHECK || tells_symbols(self, node);
+        for (int i = 0; i < node->body[b]->nodes.n; i++)
+            if (tells_inside(self, node->body[b]->nodes.at[i]))
+                return true;
+    return tells_symbols(self, node);
+}
+
+/* Whether the node stays though nobody reads a result of it. */
+static bool has_effect(const needs *self, const graph_node *node)
+{
+    return node_stops(self, node) || tells_inside(self, node);
 }
 
 /* Marks the nodes of a body that have an effect, and those in regions of marked nodes. */
@@ -177,6 +236,7 @@ graph_module *graph_remove_dead(graph_module *module, const target *machine)
     needs s = {.cx = module->cx, .module = module};
 
     (void)machine;
+    find_stops(&s);
     return graph_rewrite_module(module, drop_unneeded, mark_needed, &s);
 }
 

@@ -416,3 +416,28 @@ Test(meets, in_a_region_whose_results_nobody_reads)
     runs(text, (interp_value *[]){vector(3), vector(4), left}, 3);
     stops(text, (interp_value *[]){vector(3), vector(4), taken}, 3, 4, "must be equal: 3 and 4");
 }
+
+/* The same of a call, of a call of a function value, and of a call that leads to one. */
+Test(meets, in_a_call_whose_result_nobody_reads)
+{
+    static const char *const calls[] = {"same(x, y)", "through(x, y)", "apply(x, y, same)"};
+
+    for (int i = 0; i < BASE_COUNT(calls); i++) {
+        const char *text =
+            base_format(cx,
+                        "def same(x: f32[?], y: f32[?]) -> f32[?] {\n"
+                        "  x + y\n"
+                        "}\n"
+                        "def through(x: f32[?], y: f32[?]) -> f32[?] { same(x, y) }\n"
+                        "def apply(x: f32[?], y: f32[?], f: fn(f32[?], f32[?]) -> f32[?]) -> f32[?] "
+                        "{ f(x, y) }\n"
+                        "def main(x: f32[?], y: f32[?]) -> f32[?] {\n"
+                        "  let z = %s\n"
+                        "  x\n"
+                        "}\n",
+                        calls[i]);
+
+        runs(text, (interp_value *[]){vector(3), vector(3)}, 2);
+        stops(text, (interp_value *[]){vector(3), vector(4)}, 2, 2, "must be equal: 3 and 4");
+    }
+}
