@@ -250,18 +250,28 @@ static bool is_one_for_each(tec_context *cx, const lower_reduction *reduction, c
     return used.n > 0;
 }
 
-/* The shape of the result, and a last dimension for the lanes. Where each thread keeps its own result in a
+/* The dimension of the partial results that the lanes lie along: the last one, but for threads along y and z
+ * the first one. Neighbouring threads along x have neighbouring elements of the result then, and their
+ * partial results lie in different banks of shared memory. */
+static int lane_dimension(const lower_reduction *reduction)
+{
+    return reduction->how == IR_THREAD_Y || reduction->how == IR_THREAD_Z ? 0 : reduction->update->update.n;
+}
+
+/* The shape of the result, and a dimension for the lanes. Where each thread keeps its own result in a
  * register there is no such dimension, and a dimension that only threads move along has one element. */
 static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction *reduction, int which)
 {
     tec_context *cx = sp->rw.cx;
     const ir_buffer *buffer = reduction->update->update.buffer[which];
     const ir_expr **shape = base_array(cx, const ir_expr *, buffer->n + 1);
+    int lane = lane_dimension(reduction);
 
     for (int i = 0; i < buffer->n; i++)
-        shape[i] = is_one_for_each(cx, reduction, reduction->update->update.index[i]) ? ir_int(cx, 1)
-                                                                                      : buffer->shape[i];
-    shape[buffer->n] = ir_int(cx, reduction->lanes);
+        shape[i + (i >= lane)] = is_one_for_each(cx, reduction, reduction->update->update.index[i])
+                                     ? ir_int(cx, 1)
+                                     : buffer->shape[i];
+    shape[lane] = ir_int(cx, reduction->lanes);
     ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", buffer->name),
                                                        buffer->dtype, shape, buffer->n + !reduction->own));
     part->scope = reduction->scope;
@@ -335,14 +345,14 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *reduction
 static const ir_expr *const *partial_index(lower_splitter *sp, const lower_reduction *reduction,
                                            const ir_expr *lane)
 {
-    int n = reduction->update->update.n;
+    int n = reduction->update->update.n, at = lane_dimension(reduction);
     const ir_expr **index = base_array(sp->rw.cx, const ir_expr *, n + 1);
 
     for (int i = 0; i < n; i++)
-        index[i] = is_one_for_each(sp->rw.cx, reduction, reduction->update->update.index[i])
-                       ? ir_int(sp->rw.cx, 0)
-                       : reduction->update->update.index[i];
-    index[n] = lane;
+        index[i + (i >= at)] = is_one_for_each(sp->rw.cx, reduction, reduction->update->update.index[i])
+                                   ? ir_int(sp->rw.cx, 0)
+                                   : reduction->update->update.index[i];
+    index[at] = lane;
     return index;
 }
 

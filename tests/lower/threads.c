@@ -234,7 +234,7 @@ Test(threads, keep_no_more_than_their_own_element)
 {
     HAS("buffer C.lanes: f32[1] @local\n",
         after("threads", "cuda", beside("threadIdx.y", "threadIdx.x", 8, "blockIdx.x")));
-    HAS("buffer C.lanes: f32[n, 8] @shared\n",
+    HAS("buffer C.lanes: f32[8, n] @shared\n",
         after("threads", "cuda", beside("threadIdx.x", "threadIdx.y", 8, "blockIdx.x")));
     HAS("buffer C.lanes: f32[n] @local\n",
         after(
