@@ -12,14 +12,16 @@
  */
 #include "space/gpu.h"
 
-enum { MAX_LOOPS = 48 };
-enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION };
+enum { MAX_LOOPS = 48, FEW_TERMS = 16 };
+enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION, THREADS_ON_BOTH };
 
-static const char *const thread_words[] = {"results", "reduction"};
+static const char *const thread_words[] = {"results", "reduction", "both"};
 
 typedef struct {
     int64_t threads;
     int on;
+    bool across; /* tiles of what it reads go through shared memory */
+    bool warps;  /* threads lie along y and x */
 } gpu_nest;
 
 /* ---- nests ---- */
@@ -37,7 +39,7 @@ static int64_t results_of(const space_stage *stage)
 
 /* Partial results of several threads need one combiner that may be applied in any order; a tuple would need
  * as many partial results as it has parts. */
-static bool may_share_reduction(const space_stage *stage)
+bool space_gpu_may_share(const space_stage *stage)
 {
     const ir_stmt *body = stage->block->body;
 
@@ -51,24 +53,6 @@ static const space_stage *root_of(const space_shape *shape)
     return &shape->stage[shape->n - 1];
 }
 
-/* The threads are those of the launch. With one launch for all, every stage has as many threads as the last
- * one. */
-static gpu_nest declare_nest(tec_knobs *knobs, const space_shape *shape, const space_stage *stage,
-                             int64_t threads)
-{
-    const space_stage *root = root_of(shape);
-    gpu_nest c = {.threads = threads, .on = THREADS_ON_RESULTS};
-
-    if (may_share_reduction(stage))
-        c.on = space_pick_word(knobs, stage, "threads_on", thread_words, 2, THREADS_ON_REDUCTION);
-    tec_knob_require(
-        knobs, stage->part == SPACE_NEST && (stage == root || (stage->reader == root && root->n_spatial > 1)),
-        "'%s' would need a launch of its own, beside that of '%s'", stage->name, root->name);
-    tec_knob_require(knobs, stage->n_spatial > 0, "'%s' has one result, which is not dealt out to blocks",
-                     stage->name);
-    return c;
-}
-
 /* Nests that have others inside give a block one value of each loop but the last; the others deal out all
  * results. */
 static bool has_guests(const space_shape *shape)
@@ -77,6 +61,43 @@ static bool has_guests(const space_shape *shape)
         if (shape->stage[i].part == SPACE_NEST)
             return true;
     return false;
+}
+
+/* Where the threads of a reduction start: each with results of its own where the terms are few, and along
+ * both where neighbouring results read neighbouring elements. */
+static int threads_at_start(const space_stage *stage, bool alone)
+{
+    int64_t terms = 1;
+
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_REDUCE_ITER)
+            terms *= stage->loop[i].extent;
+    return alone && terms && terms < FEW_TERMS ? THREADS_ON_RESULTS
+           : alone && stage->columns           ? THREADS_ON_BOTH
+                                               : THREADS_ON_REDUCTION;
+}
+
+/* The threads are those of the launch. With one launch for all, every stage has as many threads as the last
+ * one. */
+static gpu_nest declare_nest(tec_knobs *knobs, const space_shape *shape, const space_stage *stage,
+                             int64_t threads)
+{
+    static const int64_t both[] = {0, 1};
+    const space_stage *root = root_of(shape);
+    gpu_nest c = {.threads = threads, .on = THREADS_ON_RESULTS};
+    bool alone = stage == root && !has_guests(shape);
+
+    if (space_gpu_may_share(stage) && stage->n_spatial > 0)
+        c.on = space_pick_word(knobs, stage, "threads_on", thread_words, alone && stage->columns ? 3 : 2,
+                               threads_at_start(stage, alone));
+    if (alone && stage->part == SPACE_NEST && space_gpu_reads_across(shape, stage))
+        c.across = space_pick(knobs, stage, "tiles", both, 2, 1) != 0;
+    tec_knob_require(
+        knobs, stage->part == SPACE_NEST && (stage == root || (stage->reader == root && root->n_spatial > 1)),
+        "'%s' would need a launch of its own, beside that of '%s'", stage->name, root->name);
+    tec_knob_require(knobs, stage->n_spatial > 0, "'%s' has one result, which is not dealt out to blocks",
+                     stage->name);
+    return c;
 }
 
 /* Threads of a block for stages without tiles; no more than there are results to compute. Starts at 128
@@ -133,11 +154,19 @@ static bool cut_root(sched *schedule, const space_shape *shape, const gpu_nest *
     return out->block || n == 1;
 }
 
-static bool bind_root(sched *schedule, const root_loops *root)
+static bool bind_root(sched *schedule, const root_loops *root, bool warps)
 {
-    return sched_annotate(schedule, root->thread, IR_THREAD_X) &&
+    return space_gpu_bind_threads(schedule, root->thread, warps) &&
            (!root->block || space_extent(schedule, root->block) == 1 ||
             sched_annotate(schedule, root->block, IR_BLOCK_X));
+}
+
+static bool deal_out_guest(sched *schedule, const char *const *loop, int n, const gpu_nest *nest)
+{
+    const char *one = space_fuse(schedule, loop, n), *part[2];
+
+    return one && sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, nest->threads}, 2) &&
+           space_gpu_bind_threads(schedule, part[1], nest->warps);
 }
 
 /* In the block of its reader; its results are handed on through shared memory. */
@@ -156,9 +185,9 @@ static bool apply_guest(sched *schedule, const space_stage *stage, const gpu_nes
             return false;
     n = space_own_loops(schedule, stage->name, block, spatial, reduce, &n_reduce);
     if (nest->on != THREADS_ON_REDUCTION)
-        return space_gpu_deal_out(schedule, spatial, n, nest->threads);
+        return deal_out_guest(schedule, spatial, n, nest);
     const char *thread = cut_reduction(schedule, reduce, n_reduce, nest->threads);
-    return thread && sched_annotate(schedule, thread, IR_THREAD_X);
+    return thread && space_gpu_bind_threads(schedule, thread, nest->warps);
 }
 
 /* ---- all of it ---- */
@@ -168,17 +197,22 @@ static bool apply_guest(sched *schedule, const space_stage *stage, const gpu_nes
  * shared only where it has moved. */
 static bool apply_nests(sched *schedule, const space_shape *shape, const gpu_nest *nest)
 {
+    const gpu_nest *last = &nest[shape->n - 1];
     root_loops root = {NULL};
 
     if (root_of(shape)->part != SPACE_NEST)
         return true;
-    if (!cut_root(schedule, shape, &nest[shape->n - 1], &root))
+    if (last->across)
+        return space_gpu_apply_across(schedule, shape, root_of(shape), last->threads);
+    if (last->on == THREADS_ON_BOTH)
+        return space_gpu_apply_columns(schedule, root_of(shape)->name, last->threads);
+    if (!cut_root(schedule, shape, last, &root))
         return false;
     for (int i = shape->n - 2; i >= 0; i--)
         if (shape->stage[i].part == SPACE_NEST &&
             !apply_guest(schedule, &shape->stage[i], &nest[i], root.block))
             return false;
-    return bind_root(schedule, &root);
+    return bind_root(schedule, &root, last->warps);
 }
 
 /* One launch computes the whole definition, so a tiled stage must be the one whose output is asked for.
@@ -190,6 +224,7 @@ bool space_gpu_template(tec_knobs *knobs, sched *schedule, void *user)
     const gpu_tiled **tiled = base_array(knobs->cx, const gpu_tiled *, shape->n);
     gpu_nest *nest = base_array(knobs->cx, gpu_nest, shape->n);
     int64_t threads = root_of(shape)->part == SPACE_NEST ? pick_threads(knobs, shape) : 0;
+    bool warps = false;
 
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
@@ -205,6 +240,10 @@ bool space_gpu_template(tec_knobs *knobs, sched *schedule, void *user)
     }
     if (!tec_knobs_done(knobs))
         return true;
+    for (int i = 0; i < shape->n; i++)
+        warps |= nest[i].on == THREADS_ON_REDUCTION && space_gpu_has_warps(shape, threads);
+    for (int i = 0; i < shape->n; i++)
+        nest[i].warps = warps;
     for (int i = 0; i < shape->n; i++)
         if (tiled[i] && !space_gpu_apply_tiled(schedule, &shape->stage[i], tiled[i]))
             return false;

@@ -10,11 +10,11 @@
  * a small or odd definition gets instead, whose tiles would be too small, or whose stages do not fit into
  * the blocks of one launch.
  */
-#include "space/master.h"
+#include "space/gpu.h"
 
 enum { PLAIN_THREADS = 64, MAX_LOOPS = 48 };
 
-typedef bool try_fn(sched *schedule, const char *block, int64_t threads);
+typedef bool try_fn(sched *schedule, const space_shape *shape, const char *block, int64_t threads);
 
 /* All results as one loop, a thread for each; reductions stay inside. Reduction loops are moved inside
  * first: only spatial loops may become one.
@@ -22,11 +22,12 @@ typedef bool try_fn(sched *schedule, const char *block, int64_t threads);
  *     for y { for x { for k { C } } }
  *     =>  for b in 0..ceildiv(y*x, threads) blockIdx.x { for t threadIdx.x { for k { C } } }
  */
-static bool deal_out_results(sched *schedule, const char *block, int64_t threads)
+static bool deal_out_results(sched *schedule, const space_shape *shape, const char *block, int64_t threads)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *one;
     int n_reduce, n = space_own_loops(schedule, block, NULL, spatial, reduce, &n_reduce), at = 0;
 
+    (void)shape;
     if (n == 0)
         return sched_reject(schedule, "expected a reduction with several results, but '%s' has one", block);
     for (int i = 0; i < n; i++)
@@ -42,25 +43,23 @@ static bool deal_out_results(sched *schedule, const char *block, int64_t threads
 }
 
 /* One block, whose threads have a share of the reduction each. */
-static bool deal_out_reduction(sched *schedule, const char *block, int64_t threads)
+static bool deal_out_reduction(sched *schedule, const space_shape *shape, const char *block, int64_t threads)
 {
-    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *one;
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
     int n_reduce, n = space_own_loops(schedule, block, NULL, spatial, reduce, &n_reduce);
 
     if (n > 0 || n_reduce == 0)
         return sched_reject(schedule, "'%s' has no reduction of one result", block);
-    one = space_fuse(schedule, reduce, n_reduce);
-    return one && sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
-           sched_annotate(schedule, part[1], IR_THREAD_X);
+    return space_gpu_apply_rows(schedule, shape, block, threads);
 }
 
 /* The schedule with the steps; as it was where one of them is refused. */
-static sched *attempt(tec_context *cx, sched *schedule, try_fn *steps, const char *block, int64_t threads,
-                      bool *took)
+static sched *attempt(tec_context *cx, sched *schedule, const space_shape *shape, try_fn *steps,
+                      const char *block, int64_t threads, bool *took)
 {
     sched *next = sched_fork(cx, schedule);
 
-    *took = steps(next, block, threads) && !sched_failed(next);
+    *took = steps(next, shape, block, threads) && !sched_failed(next);
     return *took ? next : schedule;
 }
 
@@ -76,7 +75,7 @@ sched *space_gpu_plain(tec_context *cx, const space_shape *shape)
         bool took = false;
 
         for (int k = 0; k < BASE_COUNT(all) && !took; k++)
-            s = attempt(cx, s, all[k], shape->stage[i].name, threads, &took);
+            s = attempt(cx, s, shape, all[k], shape->stage[i].name, threads, &took);
     }
     return s;
 }

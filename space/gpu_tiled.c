@@ -761,6 +761,14 @@ static int loops_of_copy(sched *schedule, const char *copy, const char *at, cons
     return outer && !sched_reorder(schedule, order, outer + n) ? -1 : n;
 }
 
+bool space_gpu_deal_out_copy(sched *schedule, const char *copy, const char *at, int64_t threads)
+{
+    const char *loop[MAX_LOOPS];
+    int n = loops_of_copy(schedule, copy, at, loop);
+
+    return n >= 0 && (n == 0 || space_gpu_deal_out(schedule, loop, n, threads));
+}
+
 /* The copies that the threads make together, in each block of the reduction, spread over the banks of shared
  * memory.
  *
@@ -769,8 +777,7 @@ static int loops_of_copy(sched *schedule, const char *copy, const char *at, cons
 static bool share_operands(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled, const char *at)
 {
     for (int i = 0; i < stages->n_loads; i++) {
-        const char *loop[MAX_LOOPS], *copy;
-        int n;
+        const char *copy;
 
         if (!tiled->share[i])
             continue;
@@ -782,8 +789,7 @@ static bool share_operands(sched *schedule, const space_tiled *stages, const gpu
         if (spread->dim >= 0 &&
             !sched_storage_align(schedule, copy, spread->dim, spread->factor, spread->offset))
             return false;
-        n = loops_of_copy(schedule, copy, at, loop);
-        if (n < 0 || (n > 0 && !space_gpu_deal_out(schedule, loop, n, product_of(tiled, THREAD))))
+        if (!space_gpu_deal_out_copy(schedule, copy, at, product_of(tiled, THREAD)))
             return false;
     }
     return true;

@@ -150,6 +150,8 @@ tec_template space_cpu_template, space_gpu_template;
 
 /* What a GPU gets where the start of its template's space is refused. */
 sched *space_gpu_plain(tec_context *cx, const space_shape *shape);
+/* A reduction with few results and many terms, in two launches; NULL: the definition is something else. */
+sched *space_gpu_in_parts(tec_context *cx, const space_shape *shape);
 
 /* ---- knobs of a stage, named STAGE.WHAT; a stage that is not open takes the start ---- */
 

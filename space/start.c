@@ -35,13 +35,16 @@ space *space_master(tec_context *cx, const ir_program *tree, const target *machi
     return space_new(cx, shape->base, template_of(machine), (void *)shape);
 }
 
-/* On a GPU the start may be refused by a rule of schedules for a definition that the template does not fit;
- * then each result gets a thread, which is always possible. */
+/* On a GPU a reduction with few results gets two launches, which the space does not have. The start may be
+ * refused there by a rule of schedules for a definition that the template does not fit; then each result gets
+ * a thread, which is always possible. */
 sched *space_default(tec_context *cx, const ir_program *tree, const target *machine)
 {
     const space *sp = space_master(cx, tree, machine);
+    bool gpu = sp && template_of(machine) == space_gpu_template;
+    sched *parts = gpu ? space_gpu_in_parts(cx, sp->user) : NULL;
     const space_point start = sp ? space_start(sp) : (space_point){0};
-    sched *s = sp ? space_apply(cx, sp, &start) : NULL;
+    sched *s = parts ? parts : sp ? space_apply(cx, sp, &start) : NULL;
 
-    return s && sched_failed(s) && target_offers(machine, TARGET_THREADS) ? space_gpu_plain(cx, sp->user) : s;
+    return s && sched_failed(s) && gpu ? space_gpu_plain(cx, sp->user) : s;
 }

@@ -10,7 +10,7 @@ fail() {
     exit 1
 }
 
-# count FILE [OPTIONS]: transactions, fewest, conflicts of its one launch.
+# count FILE [OPTIONS]: transactions, fewest, conflicts of its first launch.
 count() {
     rm -f "$dir/counts"
     TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
@@ -35,17 +35,23 @@ for arch in sm_75 sm_80 sm_90; do
     "$TEC" te $kernels/canonical.te --target "cuda -arch=$arch" --emit registers >"$dir/out"
     grep -q '^tec_k0_canonical_0: [0-9]* registers, 0 bytes spilled, 8192 bytes of shared memory$' "$dir/out" || { cat "$dir/out"; fail "$arch"; }
 done
-# Default schedules: at most 9/4 of the fewest transactions (rows with a border begin between two of them), no conflicts and no spills. Of the pointwise one only the copy has conflicts, where
-# a warp goes from one row of 55 to the next.
+# Default schedules: at most 9/4 of the fewest transactions (rows with a border begin between two of them), no conflicts and no
+# spills. Of the pointwise one only the copy has conflicts, where a warp goes from one row of 55 to the next.
 for name in product transposed transposed_both gemv conv depthwise strided strided_depthwise strided_pointwise \
-    strided_border softmax; do
+    strided_border softmax transpose columns total; do
     count $kernels/default/$name.te
     [ "$transactions" -le $((9 * fewest / 4)) ] || fail "the default $name is not coalesced"
     [ "$conflicts" -le "$([ $name = strided_pointwise ] && echo 500 || echo 0)" ] || fail "the default $name has conflicts of banks"
+    launches=$([ $name = total ] && echo 2 || echo 1)
+    [ "$(wc -l <"$dir/counts")" = "$launches" ] || fail "the default $name makes other launches than $launches"
+    case $name in
+    transpose | columns) [ "$transactions" = "$fewest" ] || fail "the default $name is not coalesced" ;;
+    total) [ "$transactions" -le 125300 ] || fail "the parts of the sum do not begin where transactions do" ;;
+    esac
     for arch in sm_75 sm_80 sm_90; do
         "$TEC" te $kernels/default/$name.te --target "cuda -arch=$arch" --emit registers >"$dir/out"
-        grep -q "^tec_k0_${name}_0: [0-9]* registers, 0 bytes spilled, " "$dir/out" || { cat "$dir/out"; fail "$name on $arch"; }
-        [ "$(wc -l <"$dir/out")" = 1 ] || { cat "$dir/out"; fail "$name is not one launch"; }
+        [ "$(grep -c "^tec_k0_${name}_[01]: [0-9]* registers, 0 bytes spilled, " "$dir/out")" = "$launches" ] || { cat "$dir/out"; fail "$name on $arch"; }
+        [ "$(wc -l <"$dir/out")" = "$launches" ] || { cat "$dir/out"; fail "$name on $arch"; }
     done
 done
 echo "counts: ok"
