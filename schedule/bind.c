@@ -365,6 +365,106 @@ static const ir_program *bind_at(sched_call *call, const sched_path *at, ir_how 
     return BASE_PLANT_ON(call->cx, bind_race) || sched_need_independent(call, out, l) ? out : NULL;
 }
 
+/* ---- tiles that were shaped before the threads around them ---- */
+
+/* The step that placed the block last; -1: none. */
+static int placed_by(const sched *s, const char *block)
+{
+    int i = s->steps.n - 1;
+
+    while (i >= 0) {
+        const sched_step *step = s->steps.at[i];
+
+        if (step->primitive->run == sched_do_compute_at && base_same(step->arg[0].name, block))
+            break;
+        i--;
+    }
+    return i;
+}
+
+/* The step behind the placing of the tiles in shared memory inside the loop, if a later step shaped one of
+ * them; 0: none did. Names of loops begin with the block's. */
+static int before_shaping(sched_call *call)
+{
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
+    const base_vec *steps = &call->s->steps;
+    sched_path at;
+    int first = 0;
+    bool shaped = false;
+
+    if (!sched_need_loop(call, call->arg[0].name, &at))
+        return 0;
+    for (int i = 0; i < all.n; i++) {
+        const char *name = all.at[i].block->name;
+        size_t n = strlen(name);
+
+        if (!tree_depth_under(&all.at[i], sched_end(&at)->loop.var) || !writes_shared_alone(&all.at[i]))
+            continue;
+        int placed = placed_by(call->s, name);
+        first = placed >= first ? placed + 1 : first;
+        for (int k = placed + 1; placed >= 0 && k < steps->n; k++) {
+            const sched_step *step = steps->at[k];
+            const char *made = step->n_results ? step->result[0] : "";
+
+            shaped = shaped || (strncmp(made, name, n) == 0 && made[n] == '.');
+        }
+    }
+    return shaped && first < steps->n ? first : 0;
+}
+
+static bool same_step(const sched *s, const sched_step *step)
+{
+    const sched_step *made = s->steps.at[s->steps.n - 1];
+    bool same = made->n_results == step->n_results;
+
+    for (int i = 0; same && i < step->n_results; i++)
+        same = base_same(made->result[i], step->result[i]);
+    return same;
+}
+
+/* The tree of the same steps in another order: this bind right behind the placing of the tiles. Bound there,
+ * the threads make the tiles larger, and the steps that shaped the tiles divide what all threads need:
+ *
+ *     compute_at(A.shared, k)  a0, a1 = split(A.shared.ax, _, 32)  bind(x, threadIdx.x)
+ * =>  compute_at(A.shared, k)  bind(x, threadIdx.x)  a0, a1 = split(A.shared.ax, _, 32)
+ *
+ * NULL: no tile stands in the way, or the steps do not fit the larger tiles. Then the bind stays refused for
+ * the reason that it had. */
+static const ir_program *bind_earlier(sched_call *call)
+{
+    const sched *s = call->s;
+    int first = before_shaping(call);
+    sched *again = first > 0 ? sched_new(call->cx, s->plain, s->target) : NULL;
+
+    if (!again)
+        return NULL;
+    again->intrinsics = s->intrinsics;
+    again->def = s->def;
+    for (int i = 0; i < s->steps.n; i++) {
+        const sched_step *step = s->steps.at[i];
+
+        if (i == first && !sched_apply(again, "bind", call->arg, 2, NULL, NULL))
+            return NULL;
+        if (!sched_apply(again, step->primitive->name, step->arg, step->n_args, NULL, NULL) ||
+            !same_step(again, step))
+            return NULL;
+    }
+    return again->view.program;
+}
+
+/* A stage that was placed again has lost what split its loops. */
+static bool has_all_loops(sched_call *call, const ir_stmt *stmt, const ir_program *after)
+{
+    sched_path at;
+
+    if (stmt->kind == IR_FOR && !sched_find_loop(call->cx, after->body, stmt->loop.var->var.name, &at))
+        return false;
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        if (!has_all_loops(call, tree_child(stmt, i), after))
+            return false;
+    return true;
+}
+
 /* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device.
  * compute_at leaves a loop of one iteration over the axis around a stage, so that one thread does the work
  * until the user says who shares it. If the loop stands in such a one, it takes its place. */
@@ -390,5 +490,12 @@ const ir_program *sched_do_bind(sched_call *call)
         call->tree = before;
         return out;
     }
-    return bind_at(call, &at, how);
+    const ir_program *out = bind_at(call, &at, how);
+    if (!sched_is_threads(how) || (out && has_all_loops(call, call->tree->body, out)))
+        return out;
+    const char *reason = call->reason;
+    call->reason = NULL;
+    const ir_program *earlier = bind_earlier(call);
+    call->reason = earlier ? NULL : reason;
+    return earlier ? earlier : out;
 }
