@@ -25,6 +25,8 @@ bool comp_read_options(tec_context *cx, const tec_build_options *options, const 
         with->num_cores = options->threads;
         t = with;
     }
+    if (t && options->precision)
+        t = target_with_precision(cx, t, options->precision);
     *out = (comp_options){
         .target = t, .jobs = options->jobs, .strict = options->strict, .dump_dir = options->dump_dir};
     return t != NULL;
@@ -96,6 +98,17 @@ static bool make_units(tec_context *cx, const tec_schedule *const *schedule, int
     return true;
 }
 
+/* Tensor cores come into a program by its schedule, which asks its own target whether they may round. */
+static bool precision_of_schedules(tec_context *cx, const comp_options *options, const target *of)
+{
+    if (options->target->precision != TARGET_TF32 || (of && of->precision >= TARGET_TF32))
+        return true;
+    base_fail(cx, TEC_INVALID, base_where(cx),
+              "precision 'tf32' comes too late for a schedule: give it in the schedule's target, as in '%s'",
+              target_text(cx, options->target));
+    return false;
+}
+
 /* Common to modules and texts: `text` says which form is wanted besides the code. */
 static comp_code *compile(tec_context *cx, const tec_schedule *const *schedule, int count,
                           const tec_build_options *options, int text)
@@ -111,6 +124,8 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *schedule, 
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
     if (base_failed(cx) || !make_units(cx, schedule, count, options, units) ||
         !comp_read_options(cx, options, sched_target(schedule[0]), &o))
+        return NULL;
+    if (!precision_of_schedules(cx, &o, sched_target(schedule[0])))
         return NULL;
     o.want_lowered = o.lower_only = text == TEC_TEXT_LOWERED;
     o.text = text == TEC_TEXT_LLVM ? "llvm" : text == TEC_TEXT_ASM ? "asm" : NULL;

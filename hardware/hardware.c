@@ -2,6 +2,10 @@
  * is asked for. */
 #include "hardware/hardware.h"
 
+#include <string.h>
+
+#include "ir/ir.h"
+
 static const hw_row *const rows[] = {
 #define HW_INTRINSIC(row) &hw_##row,
 #include "hardware/intrinsics.def"
@@ -54,6 +58,16 @@ const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target
     if (!table)
         BASE_BUG(cx, "intrinsic '%s' does not parse: %s", row->name, tec_context_error(cx));
     return table ? table->list.at[0] : NULL;
+}
+
+bool hw_rounds_to_tf32(const ir_program *program)
+{
+    size_t n = strlen(hw_cuda_mma_tf32.name);
+
+    for (int i = 0; i < program->n_intrinsics; i++)
+        if (strncmp(program->intrinsics[i]->name, hw_cuda_mma_tf32.name, n) == 0)
+            return true;
+    return false;
 }
 
 const char *hw_names(tec_context *cx, const target *machine)

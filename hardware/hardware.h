@@ -32,6 +32,8 @@ typedef struct {
  * that name. */
 const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *machine,
                                  const char **missing);
+/* Whether the program has a product of f32 whose factors tensor cores round to tf32. */
+bool hw_rounds_to_tf32(const ir_program *program);
 /* "x86.vnni16, ...": those of GPUs for an NVIDIA GPU, else those of CPUs. */
 const char *hw_names(tec_context *cx, const target *machine);
 

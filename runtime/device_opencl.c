@@ -404,6 +404,14 @@ static bool refuse_build(const tec_device *device, void *program, int32_t status
     return false;
 }
 
+/* How the driver compiles a module's text. Infinities and NaNs keep their meaning in every precision. */
+static const char *options_of(const state *self, const rt_code_desc *code)
+{
+    return strstr(code->target, " -precision=fast")
+               ? "-cl-std=CL1.2 -cl-unsafe-math-optimizations -cl-denorms-are-zero"
+               : self->options;
+}
+
 static rt_cache_key key_of(const tec_device *device, const rt_code_desc *code)
 {
     const state *s = device->state;
@@ -415,11 +423,11 @@ static rt_cache_key key_of(const tec_device *device, const rt_code_desc *code)
                                              .source_size = (size_t)code->size,
                                              .device = device->info.hardware,
                                              .driver = driver,
-                                             .options = s->options});
+                                             .options = options_of(s, code)});
 }
 
 /* The program of a cached binary; NULL: there is none, or the driver does not take it. */
-static void *load_cached(const state *self, const rt_cache_key *key)
+static void *load_cached(const state *self, const rt_code_desc *of, const rt_cache_key *key)
 {
     int32_t status = RT_CL_SUCCESS, taken = RT_CL_SUCCESS;
     size_t size = 0;
@@ -431,7 +439,7 @@ static void *load_cached(const state *self, const rt_cache_key *key)
     program = self->cl->CreateProgramWithBinary(self->context, 1, &self->id, &size, &bytes, &taken, &status);
     rt_free(code);
     if (program && taken == RT_CL_SUCCESS &&
-        self->cl->BuildProgram(program, 1, &self->id, self->options, NULL, NULL) == RT_CL_SUCCESS)
+        self->cl->BuildProgram(program, 1, &self->id, options_of(self, of), NULL, NULL) == RT_CL_SUCCESS)
         return program;
     if (program)
         self->cl->ReleaseProgram(program);
@@ -465,7 +473,7 @@ static void *compile(tec_device *device, const rt_code_desc *code, tec_error *er
 
     if (!program)
         return refuse(device, "take the module's code", status, err), NULL;
-    status = s->cl->BuildProgram(program, 1, &s->id, s->options, NULL, NULL);
+    status = s->cl->BuildProgram(program, 1, &s->id, options_of(s, code), NULL, NULL);
     if (status == RT_CL_SUCCESS)
         return program;
     refuse_build(device, program, status, err);
@@ -478,7 +486,7 @@ static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
 {
     bool cached = rt_cache_is_on();
     rt_cache_key key = cached ? key_of(device, code) : (rt_cache_key){0};
-    void *program = cached ? load_cached(device->state, &key) : NULL;
+    void *program = cached ? load_cached(device->state, code, &key) : NULL;
 
     if (program)
         return rt_cache_count(true), program;

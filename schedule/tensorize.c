@@ -12,6 +12,7 @@
  * operands, by the same proof, once memory is laid out.
  */
 #include "hardware/hardware.h"
+#include "ir/build.h"
 #include "ir/region/match.h"
 #include "ir/walk.h"
 #include "schedule/rewrite.h"
@@ -67,6 +68,49 @@ static bool has_text(tensorizing *self, const ir_intrinsic *in, const char **rea
     return false;
 }
 
+/* ---- products in tf32 ---- */
+
+/* The value rounded as tensor cores round it, in the words of hardware/cuda_mma.c. */
+static const ir_expr *as_tf32(tec_context *cx, const ir_expr *value)
+{
+    const ir_expr *bits = ir_reinterpret(cx, BASE_U32, value);
+    const ir_expr *up = ir_add(cx, bits, ir_imm_int(cx, BASE_U32, 4096));
+
+    return ir_reinterpret(cx, BASE_F32, ir_bitand(cx, up, ir_imm_int(cx, BASE_U32, 4294959104)));
+}
+
+/* Each product of f32 that is added up, of factors rounded to tf32. */
+static const ir_stmt *round_products(ir_rewrite *rw, const ir_stmt *stmt)
+{
+    const ir_stmt *update = stmt->kind == IR_UPDATE ? stmt : NULL;
+    const ir_expr *value = update && update->update.combiner->n == 1 ? update->update.source[0] : NULL;
+
+    if (!value || value->op != IR_MUL || !base_dtype_same(value->dtype, BASE_F32))
+        return ir_rewrite_stmt_children(rw, stmt);
+    const ir_expr *rounded = ir_mul(rw->cx, as_tf32(rw->cx, value->arg[0]), as_tf32(rw->cx, value->arg[1]));
+    return rounded ? ir_update(rw->cx, update->update.combiner, update->update.buffer, update->update.index,
+                               update->update.n, &rounded)
+                   : NULL;
+}
+
+typedef enum { NO_FIT, NEEDS_PRECISION, ROUNDED } rounded_fit;
+
+/* Where the target's precision lets tensor cores round, a nest that fits the form but for the rounding
+ * becomes the rounding one: what stands in the tree stays what the kernel computes. */
+static rounded_fit fits_rounded(tensorizing *self, const ir_intrinsic *in, const ir_stmt **nest, ir_match *m)
+{
+    const target *machine = self->c->s->target;
+    ir_rewrite rw = {.cx = self->cx, .expr = ir_keep_expr, .stmt = round_products};
+
+    const ir_stmt *rounded = ir_rewrite_stmt(&rw, *nest);
+    if (!rounded || rounded == *nest || !ir_match_nest(self->f, in->meaning, rounded, m))
+        return NO_FIT;
+    if (!machine || machine->precision < TARGET_TF32)
+        return NEEDS_PRECISION;
+    *nest = rounded;
+    return ROUNDED;
+}
+
 /* The nest written as the form; NULL with the reason noted. The form is noted among those used only when nest
  * and text fit, since the program lists what it calls. */
 static const ir_stmt *as_form(tensorizing *self, te_form form, const ir_stmt *nest, const char **reason)
@@ -76,7 +120,14 @@ static const ir_stmt *as_form(tensorizing *self, te_form form, const ir_stmt *ne
 
     if (!ir_match_nest(self->f, in->meaning, nest, &m)) {
         *reason = base_format(self->cx, "it is not '%s': %s", in->name, m.reason);
-        return NULL;
+        switch (fits_rounded(self, in, &nest, &m)) {
+        case ROUNDED: break;
+        case NEEDS_PRECISION:
+            *reason = base_format(
+                self->cx, "it is not '%s', which rounds the factors: --precision tf32 allows this", in->name);
+            return NULL;
+        default: return NULL;
+        }
     }
     if (!has_text(self, in, reason))
         return NULL;

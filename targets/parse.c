@@ -15,7 +15,7 @@ typedef struct {
     tec_context *cx;
     const char *text;
     const target_kind *kind;
-    const char *triple, *cpu, *attributes, *model, *device, *host;
+    const char *triple, *cpu, *attributes, *model, *device, *host, *precision;
     int64_t num_cores, l1, l2, l3;
     bool failed;
 } words;
@@ -37,6 +37,7 @@ static const option cpu_options[] = {
     {"-l2", NUMBER(l2), "a positive number of bytes"},
     {"-l3", NUMBER(l3), "a positive number of bytes"},
     {"-model", TEXT(model), "a class of devices, as records name it"},
+    {"-precision", TEXT(precision), "exact, tf32 or fast"},
 };
 
 /* The option at place i of a kind; without a name behind the last. */
@@ -44,11 +45,14 @@ static option option_at(const target_kind *kind, int i)
 {
     option device = {kind->option, TEXT(device), kind->wants};
     static const option host = {"-host", TEXT(host), "the CPU beside the device, as -mcpu takes it"};
+    static const option precision = {"-precision", TEXT(precision), "exact, tf32 or fast"};
     if (kind->features & TARGET_CPU)
         return i < BASE_COUNT(cpu_options) ? cpu_options[i] : (option){0};
     if (!kind->option)
         i++;
-    return i == 0 ? device : i == 1 && kind->features & TARGET_THREADS ? host : (option){0};
+    if (i > 0 && !(kind->features & TARGET_THREADS))
+        return (option){0};
+    return i == 0 ? device : i == 1 ? host : i == 2 ? precision : (option){0};
 }
 
 static void complain(words *list, const char *what, const char *word, const char *exists)
@@ -468,36 +472,45 @@ static const char *next_word(tec_context *cx, const char **p)
     return word;
 }
 
+/* The machine, without its precision, of a text that target_parse takes apart. */
+static const target *parse_machine(words *w)
+{
+    tec_context *cx = w->cx;
+    const char *text = w->text;
+    const char *p = text, *first = next_word(cx, &p);
+    bool native = first && !strcmp(first, "native");
+    const target_kind *kind = native ? target_kind_find("llvm") : first ? target_kind_find(first) : NULL;
+    if (!kind) {
+        complain(w, "kind of target", first ? first : "", kind_names(cx));
+        return NULL;
+    }
+    w->kind = kind;
+    for (const char *word; (word = next_word(cx, &p)) && !w->failed;)
+        read_option(w, word);
+    if (w->failed)
+        return NULL;
+    if (!(kind->features & TARGET_CPU))
+        return make_devices(w);
+    if (native && (w->cpu || w->triple))
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "target '%s': 'native' means the CPU of this machine, so -mcpu and -mtriple cannot "
+                         "be given with it",
+                         text);
+    if (native || (w->cpu && !strcmp(w->cpu, "native")))
+        return make_native(w);
+    const target_arch *arch;
+    const target_cpu *cpu = choose_cpu(w, &arch);
+    return cpu ? make_cpu(w, arch, cpu) : NULL;
+}
+
 /* From a text such as "llvm -mcpu=skylake-avx512 -num-cores=4". NULL with an error that quotes the text. */
 const target *target_parse(tec_context *cx, const char *text)
 {
     if (!text)
         return NULL;
     words w = {.cx = cx, .text = text};
-    const char *p = text, *first = next_word(cx, &p);
-    bool native = first && !strcmp(first, "native");
-    const target_kind *kind = native ? target_kind_find("llvm") : first ? target_kind_find(first) : NULL;
-    if (!kind) {
-        complain(&w, "kind of target", first ? first : "", kind_names(cx));
-        return NULL;
-    }
-    w.kind = kind;
-    for (const char *word; (word = next_word(cx, &p)) && !w.failed;)
-        read_option(&w, word);
-    if (w.failed)
-        return NULL;
-    if (!(kind->features & TARGET_CPU))
-        return make_devices(&w);
-    if (native && (w.cpu || w.triple))
-        return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "target '%s': 'native' means the CPU of this machine, so -mcpu and -mtriple cannot "
-                         "be given with it",
-                         text);
-    if (native || (w.cpu && !strcmp(w.cpu, "native")))
-        return make_native(&w);
-    const target_arch *arch;
-    const target_cpu *cpu = choose_cpu(&w, &arch);
-    return cpu ? make_cpu(&w, arch, cpu) : NULL;
+    const target *machine = parse_machine(&w);
+    return machine && w.precision ? target_with_precision(cx, machine, w.precision) : machine;
 }
 
 const target *target_of_machine(tec_context *cx, const char *text)
@@ -562,6 +575,8 @@ const char *target_text(tec_context *cx, const target *machine)
             base_addf(cx, &out, " %s=%s", machine->kind->option, machine->cpu);
         if (machine->host)
             base_addf(cx, &out, " -host=%s", machine->host->cpu);
+        if (machine->precision)
+            base_addf(cx, &out, " -precision=%s", target_precision_name(machine->precision));
         return base_text_str(cx, &out);
     }
     const target_cpu *cpu = target_cpu_of(machine->arch, machine->cpu);
@@ -593,7 +608,8 @@ uint64_t target_fingerprint(const target *machine)
     uint64_t h = BASE_HASH_SEED;
     for (int i = 0; i < BASE_COUNT(parts); i++)
         h = base_hash(parts[i], strlen(parts[i]) + 1, h);
-    return h;
+    const char *precision = target_precision_name(machine->precision);
+    return machine->precision ? base_hash(precision, strlen(precision) + 1, h) : h;
 }
 
 /* Why code for the target cannot run on this machine, in a sentence; NULL where it can. */

@@ -40,6 +40,14 @@ typedef enum {
     TARGET_SEVERAL = 1 << 13,
 } target_feature;
 
+/* How far kernels may depart from the arithmetic of the definition. Each level allows what those before it
+ * allow. */
+typedef enum {
+    TARGET_EXACT, /* nothing but fused multiply-adds */
+    TARGET_TF32,  /* products of f32 by tensor cores, which round the factors to tf32 */
+    TARGET_FAST,  /* approximate divisions, roots and functions; denormals are 0 */
+} target_precision;
+
 struct target {
     const struct target_kind *kind; /* for the rooms targets/ and below it */
     unsigned offers;                /* the kind's target_feature */
@@ -70,6 +78,7 @@ struct target {
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
     bool no_f64; /* the device cannot compute in doubles */
+    target_precision precision;
 
     /* Of a target that names several devices, each of them, the one with the most first. All else here is
      * what each of them has: one schedule serves all. n_each is 0 where one device is named. */
@@ -89,6 +98,11 @@ const target *target_of_machine(tec_context *cx, const char *text);
 /* What runs on the host where machine is a device; machine itself where it is a CPU. */
 const target *target_host(tec_context *cx, const target *machine);
 const char *target_text(tec_context *cx, const target *machine);
+
+/* The same machine with code of the precision that a name means ("exact", "tf32", "fast"). NULL with an error
+ * where there is none of that name, or where it would change nothing on that machine. */
+const target *target_with_precision(tec_context *cx, const target *machine, const char *name);
+const char *target_precision_name(target_precision precision);
 
 /* The target that fits a device of the runtime, by its kind ("cpu", "opencl" ...) and what its driver says;
  * NULL: none is known to fit. */

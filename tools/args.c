@@ -166,6 +166,24 @@ static int set_target(const tool_usage *usage, const tool_option *option, const 
     return status;
 }
 
+/* The target with the precision is parsed here only to find what is wrong with it, as set_target does. The
+ * text is static, since a process has one command line. */
+int tool_take_precision(const char *command, const char **machine, const char *precision)
+{
+    static char text[2000];
+    tec_context *cx = tec_context_new();
+    int status = TOOL_GO_ON;
+
+    if (precision) {
+        snprintf(text, sizeof text, "%s -precision=%s", *machine ? *machine : "native", precision);
+        *machine = text;
+        if (!target_parse(cx, text))
+            status = tool_misuse(command, "--precision: %s", tec_context_error(cx));
+    }
+    tec_context_free(cx);
+    return status;
+}
+
 /* Puts the value where the option's row says, or reports why the value is none of its kind. */
 static int set_value(const tool_usage *usage, const tool_option *option, const char *value)
 {

@@ -34,7 +34,7 @@ extern char **environ;
 enum { MOST_WORDS = 14 + TOOL_REMOTE_WORDS + 2 * BASE_N_LIMITS }; /* of a child's command line */
 
 typedef struct {
-    const char *target, *device_cache;
+    const char *target, *precision, *device_cache;
     tool_list limits;
     check_where where; /* neither a server nor a tracker: this machine */
     int64_t jobs, timeout;
@@ -361,6 +361,7 @@ int tool_check(int argc, char **argv)
     const tool_option options[] = {
         {"target", TOOL_TARGET, &s.target, "T",
          "what to compile for (native; with --rpc or --tracker what the device's CPU is)"},
+        {"precision", TOOL_CHOICE, &s.precision, TOOL_PRECISION_VALUE, TOOL_PRECISION_HELP},
         TOOL_REMOTE_OPTIONS(s.where.options),
         {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
         {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
@@ -382,7 +383,9 @@ int tool_check(int argc, char **argv)
                               -1};
     int status = tool_parse(&usage, argc, argv, &dirs);
 
-    if (status != TOOL_GO_ON || (status = tool_remote_check("check", &s.where.options)) != TOOL_GO_ON)
+    if (status != TOOL_GO_ON ||
+        (status = tool_take_precision("check", &s.target, s.precision)) != TOOL_GO_ON ||
+        (status = tool_remote_check("check", &s.where.options)) != TOOL_GO_ON)
         return status;
     return s.one ? check_one(dirs.at[0], &s) : check(&dirs, &s);
 }

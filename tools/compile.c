@@ -6,6 +6,7 @@
 #include "autotune/source.h"
 #include "compiler/dispatch.h"
 #include "graph/build.h"
+#include "hardware/hardware.h"
 #include "lang/lang.h"
 #include "tools/command.h"
 #include "tools/context.h"
@@ -15,8 +16,8 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *params, *target, *weights, *dump, *dump_graph, *records, *place, *executor,
-        *dispatch;
+    const char *output, *params, *target, *precision, *weights, *dump, *dump_graph, *records, *place,
+        *executor, *dispatch;
     int64_t threads;
     tool_list given_dims, limits;
     tool_dims dims;
@@ -111,6 +112,21 @@ static graph_place_rule place_rule(const char *given)
                                                    : GRAPH_FEWEST_COPIES;
 }
 
+/* Where tensor cores may round products of f32 but no schedule takes them, the module is an exact one. */
+static void report_tf32(const char *model, const graph_kernels *kernels)
+{
+    int n = 0;
+
+    for (int i = 0; i < kernels->entries.n; i++)
+        n += hw_rounds_to_tf32(((const graph_kernel_entry *)kernels->entries.at[i])->unit.tree);
+    if (n == 0)
+        fprintf(stderr, "%s: precision tf32 changes nothing: no schedule has a product by tensor cores\n",
+                model);
+    else
+        fprintf(stderr, "%s: precision tf32: %d of %d kernels round products of f32\n", model, n,
+                kernels->entries.n);
+}
+
 /* Signals are held while the module is written: an interrupt leaves either the old file or the new one.
  * Nothing is written before everything has been compiled. */
 static int compile_with(tec_context *cx, const char *model, settings *given, const space_source *source)
@@ -151,6 +167,8 @@ static int compile_with(tec_context *cx, const char *model, settings *given, con
         return tool_fail_dims("compile", cx, &given->dims);
     if (!given->quiet)
         report_hosted(built);
+    if (t->precision == TARGET_TF32 && !given->quiet)
+        report_tf32(model, built->kernels);
     if (given->dispatch && !given->quiet)
         report_versions(built->kernels);
     if (source && !given->quiet)
@@ -205,6 +223,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"dump-graph", TOOL_TEXT, &to->dump_graph, "DIR",
          "writes the graph after each pass that changed it, and its planned form, into this directory"},
         {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
+        {"precision", TOOL_CHOICE, &to->precision, TOOL_PRECISION_VALUE, TOOL_PRECISION_HELP},
         {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints the summary as JSON"},
@@ -229,7 +248,8 @@ int tool_compile(int argc, char **argv)
     tool_list files = {0};
     int status = read_options(argc, argv, &s, &files);
 
-    if (status != TOOL_GO_ON)
+    if (status != TOOL_GO_ON ||
+        (status = tool_take_precision("compile", &s.target, s.precision)) != TOOL_GO_ON)
         return status;
     if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;

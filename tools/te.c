@@ -9,6 +9,7 @@
 #include "compiler/dispatch.h"
 #include "compiler/generators.h"
 #include "compiler/ranges.h"
+#include "hardware/hardware.h"
 #include "ir/text.h"
 #include "space/space.h"
 #include "te/text.h"
@@ -21,7 +22,7 @@
 #include "tools/te_run.h"
 
 typedef struct {
-    const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
+    const char *output, *schedule, *records, *target, *precision, *emit, *name, *dispatch;
     int64_t threads;
     tool_list given_dims, limits, inputs;
     tool_dims dims;
@@ -269,6 +270,7 @@ static int run_built(session *self, const comp_code *code)
                 .threads = (int)self->s->threads,
                 .json = self->s->json,
                 .strict = self->s->strict,
+                .rough = self->t->precision != TARGET_EXACT,
                 .inputs = &self->s->inputs};
     int status = module ? TOOL_OK : tool_fail_dims("te", self->cx, &self->s->dims);
 
@@ -328,6 +330,11 @@ static int build(session *self, emit_kind kind)
 
     if (!code)
         return tool_fail_dims("te", self->cx, &self->s->dims);
+    if (self->t->precision == TARGET_TF32 && !hw_rounds_to_tf32(u.tree))
+        fprintf(stderr,
+                "%s: precision tf32 changes nothing: the schedule of '%s' (%s) has no product by tensor "
+                "cores\n",
+                self->path, self->def->name, self->origin);
     if (text)
         return print_text(self, text) ? TOOL_OK : tool_fail_dims("te", self->cx, &self->s->dims);
     if (kind == EMIT_OBJ)
@@ -405,6 +412,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
         {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
         {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
+        {"precision", TOOL_CHOICE, &to->precision, TOOL_PRECISION_VALUE, TOOL_PRECISION_HELP},
         {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
@@ -424,7 +432,7 @@ int tool_te(int argc, char **argv)
     emit_kind kind;
     int status = read_options(argc, argv, &s, &files);
 
-    if (status != TOOL_GO_ON)
+    if (status != TOOL_GO_ON || (status = tool_take_precision("te", &s.target, s.precision)) != TOOL_GO_ON)
         return status;
     if (s.schedule && s.records)
         return tool_misuse(

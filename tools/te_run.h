@@ -19,6 +19,7 @@ typedef struct {
     const char *on; /* "opencl:1"; NULL: any */
     int threads;
     bool json, strict;
+    bool rough;              /* the code may round more than the definition (--precision) */
     const tool_list *inputs; /* NAME=FILE */
 } te_run;
 

@@ -21,7 +21,7 @@
 #include "tools/tune_show.h"
 
 typedef struct {
-    const char *records, *target, *plot, *explorer, *model, *name, *histogram, *params;
+    const char *records, *target, *precision, *plot, *explorer, *model, *name, *histogram, *params;
     const char *tracker, *device_class, *key_file, *user, *run_log, *device_cache;
     double min_gain, tolerance; /* per cent */
     int64_t trials, seconds, seed, threads, devices, priority, patience;
@@ -290,6 +290,8 @@ static const target *target_of(run *self)
     if (self->pool)
         own = s->target ? base_format(self->cx, "%s -model=%s", own, pool_model(self->pool))
                         : target_text(self->cx, pool_target(self->pool));
+    if (s->precision)
+        own = base_format(self->cx, "%s -precision=%s", own, s->precision);
     return tool_target(self->cx, own, s->threads);
 }
 
@@ -429,6 +431,7 @@ static void add_limits(tool_options *all, settings *to)
         {"records", TOOL_TEXT, &to->records, "DB", "the record store; made if it does not exist (required)"},
         {"target", TOOL_TARGET, &to->target, "T",
          "what to tune for; this machine must be able to run it (native; of a pool: what its devices are)"},
+        {"precision", TOOL_CHOICE, &to->precision, TOOL_PRECISION_VALUE, TOOL_PRECISION_HELP},
         {"trials", TOOL_COUNT, &to->trials, "N", "candidates in all (1000 where no limit is given)"},
         {"seconds", TOOL_COUNT, &to->seconds, "S",
          "stops after S seconds, counting earlier sessions of the same command"},

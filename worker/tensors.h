@@ -26,5 +26,8 @@ bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_
  * and two orders of the same arithmetic differ by some roundings of the greatest values: 8 units of
  * rounding of max|b| take the place of 1e-6*max|b|, 2^-8 of it for float16 and 2^-5 for bfloat16. */
 bool worker_compare_model(const DLTensor *got, const DLTensor *want, char *text, size_t size);
+/* The same for code of a precision that rounds factors to 11 bits (tf32): floats may lie 1/256 of their own
+ * and of the greatest value apart. */
+bool worker_compare_rough(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 #endif

@@ -40,6 +40,12 @@ typedef struct {
      * remainder 4 and one for all others. In a graph products and convolutions of the host with this symbol
      * get versions, and there must be one. NULL: a single version. */
     const char *dispatch;
+    /* How far kernels of a GPU may depart from the arithmetic of the definition: "tf32" lets tensor
+     * cores round the factors of f32 products, "fast" also allows approximate divisions, roots and
+     * functions, and denormals that are 0. NULL or "exact": neither. A target whose code it would not
+     * change refuses it. A target's text can say the same ("cuda -precision=tf32"), which is where a
+     * schedule with tensorize looks. */
+    const char *precision;
     const char *dump_dir; /* a directory; each pass that changed the program writes its text there */
     /* For graphs: a kernel takes its schedule from these records; without a record, it gets the default
      * schedule. NULL: all kernels get default schedules. */

@@ -39,6 +39,7 @@ def compile(
     dims: Optional[Mapping[str, int]] = None,
     threads: int = 0,
     strict: bool = False,
+    precision: Optional[str] = None,
     records: Optional[_Path] = None,
     dispatch: Optional[str] = None,
     profile: bool = False,
@@ -48,6 +49,7 @@ def compile(
 
     output: also keep the module as this file, for `tec.load`; needed to compile for another `target` (as `tec compile --target`).
     dims: values of symbolic dimensions, by name or as "INPUT.AXIS"; others stay symbolic. threads: to schedule for and to run with; 0: all.
+    precision: "tf32" or "fast" let kernels of a GPU compute less exactly, as `tec compile --precision`.
     strict: no fused multiply-adds, no re-association. records: a record store of `tec tune`, for measured schedules.
     dispatch: "n%8" compiles a version of each product for each remainder of the symbolic dimension n by 8.
     limits: of what is read and made, by name, as `tec help limits` lists them.
@@ -69,6 +71,7 @@ def compile(
             target=target.encode() if target else None,
             threads=threads,
             strict=strict,
+            precision=precision.encode() if precision else None,
             records=store,
             dispatch=dispatch.encode() if dispatch else None,
         )
@@ -93,11 +96,12 @@ def compile_program(
     *,
     target: Optional[str] = None,
     strict: bool = False,
+    precision: Optional[str] = None,
     **options: Any,
 ) -> Program:
     """Compiles a program (a .tecp file) for this machine and loads it.
 
-    params: the .safetensors file with the program's parameters. output, target, strict: as for `compile`. options: those of
+    params: the .safetensors file with the program's parameters. output, target, strict, precision: as for `compile`. options: those of
     `load_program`. Raises CompilerMissing where the library libtec is not installed.
     """
     library = lib.compiler()
@@ -108,7 +112,7 @@ def compile_program(
         )
         if not graph:
             _fail(library, context)
-        built = lib.BuildOptions(target=target.encode() if target else None, strict=strict)
+        built = lib.BuildOptions(target=target.encode() if target else None, strict=strict, precision=precision.encode() if precision else None)
         if output is not None:
             if not library.tec_graph_build_file(graph, byref(built), os.fsencode(output)):
                 _fail(library, context)

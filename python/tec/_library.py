@@ -190,6 +190,7 @@ class BuildOptions(ctypes.Structure):
         ("jobs", c_int),
         ("strict", c_bool),
         ("dispatch", c_char_p),
+        ("precision", c_char_p),
         ("dump_dir", c_char_p),
         ("records", c_void_p),
         ("weights_beside", c_bool),

@@ -29,9 +29,9 @@ typedef struct {
     const char *usage;
 } cuda_code;
 
-/* Compiles a text of CUDA C for an architecture ("sm_80"); the results are in the context's memory. False
- * with an error in the context: UNSUPPORTED where there is no NVRTC, or where NVRTC does not know the
+/* Compiles a text of CUDA C for one architecture, in its precision; the results are in the context's memory.
+ * False with an error in the context: UNSUPPORTED where there is no NVRTC, or where NVRTC does not know the
  * architecture; INTERNAL with the compiler's log where it refuses the text. */
-bool cuda_compile(tec_context *cx, const char *text, const char *arch, cuda_code *out);
+bool cuda_compile(tec_context *cx, const char *text, const target *machine, cuda_code *out);
 
 #endif

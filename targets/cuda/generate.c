@@ -24,9 +24,9 @@ static const char *usage_text(tec_context *cx, const char *text, const target *m
     cuda_code code;
 
     if (machine->n_each == 0)
-        return cuda_compile(cx, text, machine->cpu, &code) ? code.usage : NULL;
+        return cuda_compile(cx, text, machine, &code) ? code.usage : NULL;
     for (int i = 0; i < machine->n_each; i++) {
-        if (!cuda_compile(cx, text, machine->each[i]->cpu, &code))
+        if (!cuda_compile(cx, text, machine->each[i], &code))
             return NULL;
         base_addf(cx, &all, "%s:\n%s", machine->each[i]->cpu, code.usage);
     }
@@ -86,7 +86,7 @@ static const void *join(tec_context *cx, const target_code *const *codes, int n,
 {
     cuda_code code;
 
-    if (!cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, &code))
+    if (!cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target, &code))
         return NULL;
     *size = code.cubin_size;
     return code.cubin;
@@ -100,11 +100,14 @@ static const void *join_with_later(tec_context *cx, const target_code *const *co
     cuda_code code;
 
     *later = (target_later){0};
-    if (!cuda_compile(cx, with_prelude(cx, codes, n), machine->cpu, &code))
+    if (!cuda_compile(cx, with_prelude(cx, codes, n), machine, &code))
         return NULL;
     if (!machine->own_instructions)
-        *later = (target_later){base_format(cx, "cuda -arch=compute_%d", machine->capability), code.ptx,
-                                code.ptx_size};
+        *later =
+            (target_later){base_format(cx, "cuda -arch=compute_%d%s%s", machine->capability,
+                                       machine->precision ? " -precision=" : "",
+                                       machine->precision ? target_precision_name(machine->precision) : ""),
+                           code.ptx, code.ptx_size};
     *size = code.cubin_size;
     return code.cubin;
 }

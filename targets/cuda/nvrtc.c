@@ -101,7 +101,8 @@ typedef struct {
     tec_context *cx;
     const nvrtc *rtc;
     void *program;
-    const char *arch;
+    const char *arch; /* "sm_80" */
+    bool fast;
     cuda_code made;
 } compilation;
 
@@ -200,15 +201,19 @@ static int take(const compilation *self, ask_size *size_of, ask_bytes *bytes_of,
 }
 
 /* Operations keep the meaning that the program gives them: no product and sum become one operation unless it
- * says so, division and root are rounded correctly, denormals are kept. */
+ * says so, division and root are rounded correctly, denormals are kept. Only precision `fast` leaves all this
+ * to the compiler, and functions to the units that approximate them. */
 static bool compile(compilation *self)
 {
+    const char *const exact[] = {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
+    const char *const fast[] = {"--fmad=true", "--prec-div=false", "--prec-sqrt=false", "--use_fast_math"};
+    const char *const *policy = self->fast ? fast : exact;
     const char *const options[] = {base_format(self->cx, "--gpu-architecture=%s", self->arch),
                                    "--std=c++17",
-                                   "--fmad=false",
-                                   "--prec-div=true",
-                                   "--prec-sqrt=true",
-                                   "--ftz=false",
+                                   policy[0],
+                                   policy[1],
+                                   policy[2],
+                                   policy[3],
                                    "-w",
                                    "--ptxas-options=-v"};
     int status = self->rtc->CompileProgram(self->program, BASE_COUNT(options), options);
@@ -224,12 +229,13 @@ static bool compile(compilation *self)
     return true;
 }
 
-/* Gives the device code for architecture `arch` ("sm_80") in the context's memory. NVRTC is loaded by the
+/* Gives the device code for the architecture of `machine` in the context's memory. NVRTC is loaded by the
  * first call; if the machine has none, each call fails with the same message. */
-bool cuda_compile(tec_context *cx, const char *text, const char *arch, cuda_code *out)
+bool cuda_compile(tec_context *cx, const char *text, const target *machine, cuda_code *out)
 {
     nvrtc functions;
-    compilation c = {.cx = cx, .rtc = &functions, .arch = arch};
+    compilation c = {
+        .cx = cx, .rtc = &functions, .arch = machine->cpu, .fast = machine->precision == TARGET_FAST};
     int status;
     bool ok;
 

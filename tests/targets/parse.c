@@ -247,3 +247,24 @@ Test(parse, mistakes_name_what_was_written_and_what_exists)
     refuses("opencl -device=mali,pocl", "-device names one device, found 'mali,pocl'");
     refuses("native -mcpu=haswell", "cannot be given with it");
 }
+
+/* A precision is part of the machine: of its text, which modules and records of runs carry, and of its
+ * fingerprint, by which the record store finds records. */
+Test(parse, precisions_are_told_apart)
+{
+    const target *exact = parsed("cuda -arch=sm_80"), *tf32 = parsed("cuda -arch=sm_80 -precision=tf32"),
+                 *fast = parsed("cuda -precision=fast -arch=sm_80");
+
+    cr_assert_eq(exact->precision, TARGET_EXACT);
+    cr_assert_eq(tf32->precision, TARGET_TF32);
+    cr_assert_str_eq(target_text(cx, parsed("cuda -arch=sm_80 -precision=exact")), "cuda -arch=sm_80");
+    cr_assert_str_eq(target_text(cx, fast), "cuda -arch=sm_80 -precision=fast");
+    cr_assert_eq(parsed("cuda -arch=sm_80,sm_90a -precision=fast")->each[1]->precision, TARGET_FAST);
+    cr_assert_neq(target_fingerprint(exact), target_fingerprint(tf32));
+    cr_assert_neq(target_fingerprint(tf32), target_fingerprint(fast));
+    cr_assert_eq(target_fingerprint(exact), target_fingerprint(target_with_precision(cx, tf32, "exact")));
+    refuses("cuda -arch=sm_75,sm_80 -precision=tf32", "only tensor cores of sm_80 or later have it");
+    refuses("opencl -precision=tf32", "has no precision 'tf32'");
+    refuses("llvm -mcpu=x86-64-v3 -precision=fast", "has no precision 'fast': only GPUs have it");
+    refuses("cuda -precision=f16", "there is no precision 'f16': expected exact, tf32 or fast");
+}
