@@ -155,10 +155,12 @@ static bool closes_over_stop(const needs *self, const graph_body *body)
 static void find_stops(needs *self)
 {
     const base_vec *functions = &self->module->functions;
+    bool closures;
     int before;
 
     do {
         before = self->stops.n;
+        closures = self->closures_stop;
         for (int i = 0; i < functions->n; i++) {
             graph_function *f = functions->at[i];
 
@@ -166,7 +168,7 @@ static void find_stops(needs *self)
                 base_map_put(self->cx, &self->stops, f, f);
             self->closures_stop = self->closures_stop || closes_over_stop(self, f->body);
         }
-    } while (self->stops.n != before);
+    } while (self->stops.n != before || self->closures_stop != closures);
 }
 
 /* ---- effects ---- */
