@@ -67,14 +67,14 @@ static bool has_guests(const space_shape *shape)
  * both where neighbouring results read neighbouring elements. */
 static int threads_at_start(const space_stage *stage, bool alone)
 {
-    int64_t terms = 1;
+    double terms = 1; /* 0: one is unknown */
 
     for (int i = 0; i < stage->n_loops; i++)
         if (stage->loop[i].kind == IR_REDUCE_ITER)
-            terms *= stage->loop[i].extent;
-    return alone && terms && terms < FEW_TERMS ? THREADS_ON_RESULTS
-           : alone && stage->columns           ? THREADS_ON_BOTH
-                                               : THREADS_ON_REDUCTION;
+            terms *= (double)stage->loop[i].extent;
+    return alone && terms > 0 && terms < FEW_TERMS ? THREADS_ON_RESULTS
+           : alone && stage->columns               ? THREADS_ON_BOTH
+                                                   : THREADS_ON_REDUCTION;
 }
 
 /* The threads are those of the launch. With one launch for all, every stage has as many threads as the last

@@ -17,6 +17,8 @@
  *
  *     S[] = sum[k: 1000000](X[k])   =>   S.rf[b: 128] = sum[k](X[b*7840 + k]);   S[] = sum[b](S.rf[b])
  */
+#include <math.h>
+
 #include "space/gpu.h"
 
 #include "ir/build.h"
@@ -254,7 +256,7 @@ bool space_gpu_apply_rows(sched *schedule, const space_shape *shape, const char 
  * be short, or an extent is not known. */
 static int64_t parts_of(const space_stage *stage, const space_loop **cut)
 {
-    int64_t blocks = 1, terms = 1, most;
+    double blocks = 1, terms = 1;
     const space_loop *last = last_result_loop(stage);
 
     *cut = NULL;
@@ -264,17 +266,16 @@ static int64_t parts_of(const space_stage *stage, const space_loop **cut)
         if (loop->extent == 0)
             return 1;
         if (loop->kind == IR_REDUCE_ITER) {
-            terms *= loop->extent;
+            terms *= (double)loop->extent;
             *cut = !*cut || loop->extent > (*cut)->extent ? loop : *cut;
         } else {
-            blocks *= stage->columns && loop == last ? (loop->extent + SIDE - 1) / SIDE : loop->extent;
+            blocks *= ceil((double)loop->extent / (stage->columns && loop == last ? SIDE : 1));
         }
     }
-    most = terms / (stage->columns ? COLUMN_TERMS : ROW_TERMS);
     if (blocks >= FEW_BLOCKS || !*cut)
         return 1;
-    most = most < BLOCKS / blocks ? most : BLOCKS / blocks;
-    return most < (*cut)->extent ? most : (*cut)->extent;
+    return (int64_t)fmin(fmin(terms / (stage->columns ? COLUMN_TERMS : ROW_TERMS), BLOCKS / blocks),
+                         (double)(*cut)->extent);
 }
 
 /* The loop goes around all others of the stage, so that the launches have no loop in common. */
