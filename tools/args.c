@@ -166,20 +166,22 @@ static int set_target(const tool_usage *usage, const tool_option *option, const 
     return status;
 }
 
-/* The target with the precision is parsed here only to find what is wrong with it, as set_target does. The
- * text is static, since a process has one command line. */
-int tool_take_precision(const char *command, const char **machine, const char *precision)
+/* The target with the precision is parsed here only to find what is wrong with it, as set_target does. */
+int tool_take_precision(const char *command, const char **machine, const char *precision,
+                        tool_target_text *room)
 {
-    static char text[2000];
-    tec_context *cx = tec_context_new();
-    int status = TOOL_GO_ON;
+    int n, status = TOOL_GO_ON;
 
-    if (precision) {
-        snprintf(text, sizeof text, "%s -precision=%s", *machine ? *machine : "native", precision);
-        *machine = text;
-        if (!target_parse(cx, text))
-            status = tool_misuse(command, "--precision: %s", tec_context_error(cx));
-    }
+    if (!precision)
+        return TOOL_GO_ON;
+    n = snprintf(room->text, sizeof room->text, "%s -precision=%s", *machine ? *machine : "native",
+                 precision);
+    if (n >= (int)sizeof room->text)
+        return tool_misuse(command, "--target: expected at most %zu characters", sizeof room->text);
+    tec_context *cx = tec_context_new();
+    *machine = room->text;
+    if (!target_parse(cx, room->text))
+        status = tool_misuse(command, "--precision: %s", tec_context_error(cx));
     tec_context_free(cx);
     return status;
 }

@@ -69,15 +69,20 @@ typedef struct {
  * each option. */
 int tool_parse(const tool_usage *usage, int argc, char **argv, tool_list *operands);
 /* Prints "PROGRAM COMMAND: ..." and where to look further; TOOL_USAGE. */
-/* Adds the value of --precision to the text of a target, NULL: native; without a value the text stays. A
- * target that has no such precision is reported: TOOL_USAGE. */
-int tool_take_precision(const char *command, const char **machine, const char *precision);
+int tool_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Room for a target's text with its precision. */
+typedef struct {
+    char text[1000];
+} tool_target_text;
+/* Adds the value of --precision to the text of a target, NULL: native; without a value the text stays. The
+ * text with it lies in `room`. A target that has no such precision is reported: TOOL_USAGE. */
+int tool_take_precision(const char *command, const char **machine, const char *precision,
+                        tool_target_text *room);
 #define TOOL_PRECISION_VALUE "exact|tf32|fast"
 #define TOOL_PRECISION_HELP                                                                                  \
     "how far kernels may depart from the arithmetic of the definition: tf32: products of f32 by tensor "     \
     "cores, which round the factors; fast: also approximate divisions, roots and functions (default: exact)"
 
-int tool_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "NAME=VALUE" cut at the first '='; false: there is none, reported. */
 bool tool_pair(const char *command, const char *text, const char **name, const char **value);
 bool tool_number(const char *text, int64_t *out);

@@ -381,10 +381,11 @@ int tool_check(int argc, char **argv)
                               BASE_COUNT(options),
                               1,
                               -1};
+    tool_target_text room;
     int status = tool_parse(&usage, argc, argv, &dirs);
 
     if (status != TOOL_GO_ON ||
-        (status = tool_take_precision("check", &s.target, s.precision)) != TOOL_GO_ON ||
+        (status = tool_take_precision("check", &s.target, s.precision, &room)) != TOOL_GO_ON ||
         (status = tool_remote_check("check", &s.where.options)) != TOOL_GO_ON)
         return status;
     return s.one ? check_one(dirs.at[0], &s) : check(&dirs, &s);

@@ -245,11 +245,12 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
 int tool_compile(int argc, char **argv)
 {
     settings s = {.target = "native"};
+    tool_target_text room;
     tool_list files = {0};
     int status = read_options(argc, argv, &s, &files);
 
     if (status != TOOL_GO_ON ||
-        (status = tool_take_precision("compile", &s.target, s.precision)) != TOOL_GO_ON)
+        (status = tool_take_precision("compile", &s.target, s.precision, &room)) != TOOL_GO_ON)
         return status;
     if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;

@@ -428,11 +428,13 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
 int tool_te(int argc, char **argv)
 {
     settings s = {.target = "native"};
+    tool_target_text room;
     tool_list files = {0};
     emit_kind kind;
     int status = read_options(argc, argv, &s, &files);
 
-    if (status != TOOL_GO_ON || (status = tool_take_precision("te", &s.target, s.precision)) != TOOL_GO_ON)
+    if (status != TOOL_GO_ON ||
+        (status = tool_take_precision("te", &s.target, s.precision, &room)) != TOOL_GO_ON)
         return status;
     if (s.schedule && s.records)
         return tool_misuse(
