@@ -418,9 +418,11 @@ static int check_settings(run *self, settings *given)
         return tool_misuse("tune", "where the records go is missing: --records DB");
     if (!tool_read_ranges("tune", &given->given_dims, given->histogram, &given->dims, &given->ranges))
         return TOOL_USAGE;
-    if (given->given_dims.n && base_ends_with(self->path, ".tecp"))
-        return tool_misuse("tune", "--dim %s: a program's extents come from its arguments",
-                           given->given_dims.at[0]);
+    if (given->dims.n && base_ends_with(self->path, ".tecp"))
+        return tool_misuse("tune",
+                           "--dim %s: a program's extents come from its arguments; those to tune for are a "
+                           "range or a list, as in %s=1..64",
+                           given->dims.at[0].name, given->dims.at[0].name);
     return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
 
