@@ -283,7 +283,8 @@ static const char *rounded(fuzz_maker *maker, const char *operand, int64_t *boun
     }
 }
 
-/* Arithmetic at the ends of int64, where index arithmetic would be another one. The result may be any number,
+/* Arithmetic at the ends of int64, where index arithmetic would be another one, and division by data, which
+ * may be 0. The result may be any number,
  * so that it is clamped. */
 static const char *wrapping(fuzz_maker *maker, const char *operand, int64_t *bound)
 {
@@ -294,13 +295,16 @@ static const char *wrapping(fuzz_maker *maker, const char *operand, int64_t *bou
     if (fuzz_chance(maker->state, 30))
         return base_format(maker->cx, "select((%s) + i64(%lld) > (%s), i64(1), i64(2))", operand, number,
                            operand);
-    switch (fuzz_below(maker->state, 7)) {
+    switch (fuzz_below(maker->state, 10)) {
     case 0: return base_format(maker->cx, "floordiv(%s, i64(%lld))", operand, number);
     case 1: return base_format(maker->cx, "((%s) %% i64(%lld))", operand, number);
     case 2: return base_format(maker->cx, "truncmod(%s, i64(%lld))", operand, number);
     case 3: return base_format(maker->cx, "((%s) * i64(%lld))", operand, number);
     case 4: return base_format(maker->cx, "((%s) + i64(%lld))", operand, number);
     case 5: return base_format(maker->cx, "abs((%s) - i64(%lld))", operand, number);
+    case 6: return base_format(maker->cx, "floordiv(i64(%lld), %s)", number, operand);
+    case 7: return base_format(maker->cx, "(i64(%lld) %% (%s))", number, operand);
+    case 8: return base_format(maker->cx, "((%s) / (%s))", operand, operand);
     default: return base_format(maker->cx, "max((%s) * i64(3), i64(%lld))", operand, number);
     }
 }

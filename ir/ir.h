@@ -18,8 +18,9 @@
  *   reinterpret, and lets of those. Sums and products of data are reassociated (that is exact modulo 2^64),
  *   but differences of them prove nothing, unless bounds of the data show that nothing can wrap: i64(A[i]) *
  *   4 of int32. bool is its own type: no arithmetic on it; false < true holds for EQ and NE only.
- * - DIV and MOD of ints truncate, FLOORDIV and FLOORMOD floor; a zero divisor is an error of the program,
- *   which the interpreter reports. INT_MIN / -1 wraps.
+ * - DIV and MOD of ints truncate, FLOORDIV and FLOORMOD floor. INT_MIN / -1 wraps. Data divided by 0 gives 0,
+ *   quotient and remainder alike (ir_divides_data): nobody can promise that data are not 0. Index arithmetic
+ *   may take a divisor for nonzero; there a zero is an error of the program, which the interpreter reports.
  * - Floats follow IEEE 754, round to nearest even, each operation rounded to its dtype; nothing is
  *   reassociated by the simplifier and no `x*0` or `x-x` is folded for floats. MIN and MAX give NaN where an
  *   operand is NaN. FMA rounds once. float16 and bfloat16 operations compute in float32 and round once per
@@ -169,6 +170,12 @@ struct tec_expr {
         } reduce;
     };
 };
+
+/* Of a division of integers: whether a zero divisor gives 0 (see Semantics). */
+static inline bool ir_divides_data(const ir_expr *expr)
+{
+    return (expr->has & IR_HAS_DATA) || expr->dtype.code != kDLInt || expr->dtype.bits != 64;
+}
 
 /* How partial results combine. `x` and `y` are parameter variables: result[j] is over x[0..n-1] (so far) and
  * y[0..n-1] (new). identity[j] has no variables but y's dtype. Sum, product, min, max, argmin and argmax are

@@ -157,11 +157,11 @@ static bool needs_test(tec_context *cx, const ir_expr *expr)
     return look.stop;
 }
 
-/* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out
- * of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
+/* What lanes without a store compute does not matter, but for two things: a division of indices by zero, and a
+ * load out of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
 static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *expr)
 {
-    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && base_is_int(expr->dtype)) {
+    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && !ir_divides_data(expr)) {
         const ir_expr *dividend = ir_rewrite_expr(rw, expr->arg[0]);
 
         return dividend == expr->arg[0] ? expr : ir_op2(rw->cx, expr->op, dividend, expr->arg[1]);

@@ -131,16 +131,14 @@ typedef struct {
     const ir_facts *f;
 } failure_walk;
 
-/* Division by zero is the only failure. Integers other than indices may be anything, so their divisors are
- * never proven. */
+/* Division of indices by zero is the only failure. */
 static bool find_failure(ir_walk *walk, const ir_expr *expr)
 {
     const ir_facts *f = ((failure_walk *)walk)->f;
 
-    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && base_is_int(expr->dtype))
-        walk->stop |=
-            !base_dtype_same(expr->dtype, BASE_I64) || !(ir_prove_le(f, ir_int(walk->cx, 1), expr->arg[1]) ||
-                                                         ir_prove_lt(f, expr->arg[1], ir_int(walk->cx, 0)));
+    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && !ir_divides_data(expr))
+        walk->stop |= !(ir_prove_le(f, ir_int(walk->cx, 1), expr->arg[1]) ||
+                        ir_prove_lt(f, expr->arg[1], ir_int(walk->cx, 0)));
     return !walk->stop;
 }
 

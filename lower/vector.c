@@ -154,15 +154,20 @@ static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 
 /* ---- operations ---- */
 
-/* Lanes that are masked off may hold 0 as divisor, and a division of integers by 0 stops the program: these
- * divide by 1. An index that is the same in all lanes and at least 1 whatever the mask says stays as it is.
- * */
+/* A division that must not see a zero divisor. */
+static bool may_fail(const ir_expr *expr)
+{
+    return (ir_ops[expr->op].flags & IR_ZERO_FAILS) && !ir_divides_data(expr);
+}
+
+/* Lanes that are masked off may hold 0 as divisor, which is an error in index arithmetic: these divide by 1.
+ * An index that is the same in all lanes and at least 1 whatever the mask says stays as it is. */
 static const ir_expr *safe_divisor(lower_vector *vector, const ir_expr *divisor)
 {
     int64_t k;
 
-    if (!vector->mask || !base_is_int(divisor->dtype) || (ir_is_int(divisor, &k) && k != 0) ||
-        (base_dtype_same(divisor->dtype, BASE_I64) && ir_prove_le(vector->f, ir_int(vector->cx, 1), divisor)))
+    if (!vector->mask || (ir_is_int(divisor, &k) && k != 0) ||
+        (divisor->dtype.lanes == 1 && ir_prove_le(vector->f, ir_int(vector->cx, 1), divisor)))
         return divisor;
     return ir_select(vector->cx, vector->mask, lower_vector_of(vector, divisor),
                      ir_imm_int(vector->cx, base_dtype_lanes(divisor->dtype, vector->lanes), 1));
@@ -179,8 +184,7 @@ static const ir_expr *operation(lower_vector *vector, const ir_expr *expr, const
     if (count == 1)
         return ir_op1(cx, expr->op, arg[0]);
     if (count == 2)
-        return combine(vector, expr->op, arg[0],
-                       ir_ops[expr->op].flags & IR_ZERO_FAILS ? safe_divisor(vector, arg[1]) : arg[1]);
+        return combine(vector, expr->op, arg[0], may_fail(expr) ? safe_divisor(vector, arg[1]) : arg[1]);
     return ir_op3(cx, expr->op, arg[0], arg[1], arg[2]);
 }
 
@@ -189,7 +193,7 @@ static const ir_expr *visit_operation(lower_vector *vector, const ir_expr *expr)
 {
     const ir_expr *arg[3] = {0};
     int n = ir_ops[expr->op].arity;
-    bool same = true, division = (ir_ops[expr->op].flags & IR_ZERO_FAILS) && vector->mask;
+    bool same = true, division = may_fail(expr) && vector->mask;
 
     for (int i = 0; i < n; i++) {
         arg[i] = lower_vector_expr(vector, expr->arg[i]);

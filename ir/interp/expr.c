@@ -54,12 +54,12 @@ static ir_value eval_op1(ir_exec *exec, const exec_node *node, int lane)
     return out;
 }
 
-/* A zero divisor is the program's error. */
+/* A zero divisor is the program's error in index arithmetic, and gives 0 for data. */
 static ir_value eval_op2(ir_exec *exec, const exec_node *node, int lane)
 {
     ir_value a[2] = {exec_run(exec, node->op.arg[0], lane), exec_run(exec, node->op.arg[1], lane)}, out = {0};
 
-    if (!node->op.fn(node->t, a, &out))
+    if (!node->op.fn(node->t, a, &out) && !ir_divides_data(node->e))
         blame_zero(exec, node);
     return out;
 }

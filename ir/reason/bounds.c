@@ -214,8 +214,8 @@ static ir_interval floormod(ir_interval range, ir_interval divisor)
 }
 
 /* The remainder of C's `%` has the sign of the dividend, and its size is below that of the divisor and at
- * most that of the dividend. Of a divisor that may be 0 nothing need be said: dividing by 0 is the program's
- * error. An example: a = -5..3 and divisor = 4 give -3..3. */
+ * most that of the dividend. Of a divisor that may be 0 nothing need be said (see or_zero). An example:
+ * a = -5..3 and divisor = 4 give -3..3. */
 static ir_interval truncmod(ir_interval range, ir_interval divisor)
 {
     ir_interval size = {0, IR_NO_MAX};
@@ -374,6 +374,15 @@ bool ir_is_wide(const ir_facts *facts, const ir_expr *expr)
     return holds_data(expr) && !is_small(bounds_of(facts, expr, MAX_DEPTH));
 }
 
+/* Data divided by 0 give 0; in index arithmetic dividing by 0 is the program's error. An example:
+ * X in 5..9 and Y in 0..3 give X // Y in 1..9 for indices, 0..9 for data. */
+static ir_interval or_zero(const ir_expr *expr, ir_interval divisor, ir_interval result)
+{
+    if (!ir_divides_data(expr) || !within((ir_interval){0, 0}, divisor))
+        return result;
+    return result.min > result.max ? (ir_interval){0, 0} : ir_interval_hull(result, (ir_interval){0, 0});
+}
+
 /* A product of an expression with itself is not negative, which the intervals of two independent operands
  * would not show. Other operations, such as shifts to the left, may wrap, and have no bounds.
  *
@@ -389,10 +398,10 @@ static ir_interval binary_bounds(const ir_facts *facts, const ir_expr *expr, int
     case IR_MUL:
         return ir_alike(expr->arg[0], expr->arg[1]) ? ir_interval_mul(absolute(a), absolute(a))
                                                     : ir_interval_mul(a, b);
-    case IR_FLOORDIV: return divide(a, b, true);
-    case IR_DIV: return divide(a, b, false);
-    case IR_FLOORMOD: return floormod(a, b);
-    case IR_MOD: return truncmod(a, b);
+    case IR_FLOORDIV: return or_zero(expr, b, divide(a, b, true));
+    case IR_DIV: return or_zero(expr, b, divide(a, b, false));
+    case IR_FLOORMOD: return or_zero(expr, b, floormod(a, b));
+    case IR_MOD: return or_zero(expr, b, truncmod(a, b));
     case IR_MIN: return (ir_interval){a.min < b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
     case IR_MAX: return (ir_interval){a.min > b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
     case IR_SHR: return shift_right(a, b);

@@ -6,7 +6,9 @@
  *     (n*i + j)//n       =>  i              0 <= j < n
  *
  * Truncated forms become floored ones where the operands are proven not to be negative, and the other way
- * round nothing does. A zero divisor is the program's error, so a divisor may be taken for nonzero.
+ * round nothing does. In index arithmetic a zero divisor is the program's error, so a divisor may be taken
+ * for nonzero. Data divided by 0 gives 0, so no rule looks at such a division before its divisor is known not
+ * to be 0: X // X for data is 1 or 0.
  *
  * Data (ir/ir.h) has no room beside it: the negative of an int64 may be none, nor its sum with 1. So a
  * division of data that may be any number keeps its dividend as it is; where a rule would have to write a sum
@@ -441,6 +443,19 @@ static const ir_expr *with_simple_operands(ir_session *session, const ir_expr *e
     return a == expr->arg[0] && b == expr->arg[1] ? expr : ir_op2(session->cx, expr->op, a, b);
 }
 
+/* Whether the rules below, which take the divisor for nonzero, are right for the division. */
+static bool is_never_zero(const ir_facts *facts, const ir_expr *expr, const ir_sum *divisor)
+{
+    ir_interval b = ir_sum_bounds(facts, divisor);
+    ir_sum above = {0};
+
+    if (!ir_divides_data(expr) || b.min > 0 || b.max < 0)
+        return true;
+    ir_sum_add(facts, &above, divisor, 1);
+    ir_sum_add_constant(&above, -1);
+    return !above.bad && ir_sum_nonneg(facts, &above, IR_QUICK);
+}
+
 /* Truncation is flooring where both operands are not negative; the divisor is not zero. */
 static bool floors(ir_session *session, const ir_expr *expr, const ir_sum *sum, const ir_sum *divisor)
 {
@@ -461,7 +476,8 @@ const ir_expr *ir_simp_div(ir_session *session, const ir_expr *expr)
     ir_recombine(session->f, &a);
     ir_recombine(session->f, &d);
     if (a.bad || d.bad || (d.n == 0 && d.constant == 0) || !ir_is_index_constant(a.constant) ||
-        !ir_is_index_constant(d.constant) || !floors(session, expr, &a, &d))
+        !ir_is_index_constant(d.constant) || !is_never_zero(session->f, expr, &d) ||
+        !floors(session, expr, &a, &d))
         return with_simple_operands(session, expr);
     bool negative = d.n == 0 && d.constant < 0;
     if (negative && ir_sum_is_wide(session->f, &a))

@@ -6,7 +6,7 @@
  */
 #include "targets/cuda/cuda.h"
 
-/* Division by zero is the program's error; INT_MIN / -1 wraps. */
+/* Division by zero gives 0; INT_MIN / -1 wraps. */
 static const char ints[] =
     "typedef signed char schar;\n"
     "typedef unsigned char uchar;\n"
@@ -26,8 +26,11 @@ static const char ints[] =
     "#define NAN tec_as<float>(0x7fc00000u)\n"
     "#define INFINITY tec_as<float>(0x7f800000u)\n"
     "#define TEC_SIGNED(T, U) \\\n"
-    "    TEC_INLINE T tec_div_##T(T a, T b) { return b == -1 ? (T)(0 - (U)a) : (T)(a / b); } \\\n"
-    "    TEC_INLINE T tec_mod_##T(T a, T b) { return b == -1 ? (T)0 : (T)(a % b); } \\\n"
+    "    TEC_INLINE T tec_div_##T(T a, T b) \\\n"
+    "    { \\\n"
+    "        return b == 0 ? (T)0 : b == -1 ? (T)(0 - (U)a) : (T)(a / b); \\\n"
+    "    } \\\n"
+    "    TEC_INLINE T tec_mod_##T(T a, T b) { return b == 0 || b == -1 ? (T)0 : (T)(a % b); } \\\n"
     "    TEC_INLINE T tec_floordiv_##T(T a, T b) \\\n"
     "    { \\\n"
     "        T r = tec_mod_##T(a, b); \\\n"
@@ -41,10 +44,10 @@ static const char ints[] =
     "    TEC_INLINE T tec_abs_##T(T a) { return a < 0 ? (T)(0 - (U)a) : a; } \\\n"
     "    TEC_INTS(T, U)\n"
     "#define TEC_UNSIGNED(T) \\\n"
-    "    TEC_INLINE T tec_div_##T(T a, T b) { return (T)(a / b); } \\\n"
-    "    TEC_INLINE T tec_mod_##T(T a, T b) { return (T)(a % b); } \\\n"
-    "    TEC_INLINE T tec_floordiv_##T(T a, T b) { return (T)(a / b); } \\\n"
-    "    TEC_INLINE T tec_floormod_##T(T a, T b) { return (T)(a % b); } \\\n"
+    "    TEC_INLINE T tec_div_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); } \\\n"
+    "    TEC_INLINE T tec_mod_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \\\n"
+    "    TEC_INLINE T tec_floordiv_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); } \\\n"
+    "    TEC_INLINE T tec_floormod_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \\\n"
     "    TEC_INLINE T tec_abs_##T(T a) { return a; } \\\n"
     "    TEC_INTS(T, T)\n"
     "#define TEC_INTS(T, U) \\\n"

@@ -2,6 +2,8 @@
  * shifts, bits.
  *
  * LLVM's sdiv truncates and leaves INT_MIN / -1 undefined, so a divisor that may be -1 is dealt with apart.
+ * Division by 0 would stop the whole process, so a divisor that may be 0 is taken for 1 and the result for 0,
+ * in index arithmetic too, where no program relies on the result.
  * Floor division corrects the truncated quotient by one where the remainder's sign differs from the
  * divisor's; for constant divisors and operands that are known not to be negative most of it falls away. A
  * power of two becomes a shift.
@@ -23,8 +25,8 @@ static bool power_of_two(int64_t c, int *shift)
     return false;
 }
 
-/* The divisors of lanes that are off become 1. */
-static LLVMValueRef guard(llvm_gen *gen, LLVMValueRef right)
+/* Lanes that are off hold no number at all, so their divisors become 1. */
+static LLVMValueRef of_lanes(llvm_gen *gen, LLVMValueRef right)
 {
     LLVMValueRef mask = llvm_mask_for(gen, llvm_lanes(LLVMTypeOf(right)));
     return mask ? LLVMBuildSelect(gen->b, mask, right, llvm_int_like(gen, LLVMTypeOf(right), 1), "") : right;
@@ -83,16 +85,16 @@ static LLVMValueRef floor_division(llvm_gen *gen, bool quotient, LLVMValueRef di
     return LLVMBuildAdd(gen->b, r, LLVMBuildSelect(gen->b, off, right, zero_like(right), ""), "");
 }
 
-/* The cheapest form that what is known allows: unsigned, a shift, with or without a test for -1. */
-static LLVMValueRef division(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
+/* The cheapest form that what is known allows: unsigned, a shift, with or without a test for -1. The divisor
+ * is not 0. */
+static LLVMValueRef nonzero_division(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left,
+                                     LLVMValueRef right)
 {
     bool quotient = expr->op == IR_DIV || expr->op == IR_FLOORDIV,
          floors = expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD;
     int64_t c = 0;
     bool constant = ir_is_int(expr->arg[1], &c);
     bool positive = constant ? c > 0 : llvm_nonnegative(gen, expr->arg[1]);
-    if (!constant)
-        right = guard(gen, right);
     if (!base_is_signed(expr->dtype))
         return unsigned_division(gen, quotient, left, right);
     if (positive && llvm_nonnegative(gen, expr->arg[0]))
@@ -102,6 +104,23 @@ static LLVMValueRef division(llvm_gen *gen, const ir_expr *expr, LLVMValueRef le
     bool may_be_minus_one = !positive && !(constant && c != -1);
     return floors ? floor_division(gen, quotient, left, right, may_be_minus_one)
                   : signed_division(gen, quotient, left, right, may_be_minus_one);
+}
+
+/* By 0 it gives 0. */
+static LLVMValueRef division(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
+{
+    LLVMTypeRef type = LLVMTypeOf(right);
+    llvm_range range = llvm_range_of(gen, expr->arg[1]);
+    int64_t c;
+
+    if (ir_is_int(expr->arg[1], &c))
+        return c == 0 ? zero_like(left) : nonzero_division(gen, expr, left, right);
+    if (range.low > 0 || range.high < 0)
+        return nonzero_division(gen, expr, left, of_lanes(gen, right));
+    right = LLVMBuildFreeze(gen->b, right, ""); /* one number for both uses, in lanes that are off too */
+    LLVMValueRef zero = LLVMBuildICmp(gen->b, LLVMIntEQ, right, zero_like(right), "");
+    LLVMValueRef safe = LLVMBuildSelect(gen->b, zero, llvm_int_like(gen, type, 1), right, "");
+    return LLVMBuildSelect(gen->b, zero, zero_like(left), nonzero_division(gen, expr, left, safe), "");
 }
 
 /* The amount is taken modulo the width. */

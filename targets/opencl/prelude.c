@@ -2,12 +2,15 @@
  * the same meaning for. */
 #include "targets/opencl/opencl.h"
 
-/* Division by zero is the program's error; INT_MIN / -1 wraps. -0 counts as less than +0, and NaN wins. */
+/* Division by zero gives 0; INT_MIN / -1 wraps. -0 counts as less than +0, and NaN wins. */
 static const char ints[] =
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "#define TEC_SIGNED(T, U) \\\n"
-    "    inline T tec_div_##T(T a, T b) { return b == -1 ? (T)(0 - (U)a) : (T)(a / b); } \\\n"
-    "    inline T tec_mod_##T(T a, T b) { return b == -1 ? (T)0 : (T)(a % b); } \\\n"
+    "    inline T tec_div_##T(T a, T b) \\\n"
+    "    { \\\n"
+    "        return b == 0 ? (T)0 : b == -1 ? (T)(0 - (U)a) : (T)(a / b); \\\n"
+    "    } \\\n"
+    "    inline T tec_mod_##T(T a, T b) { return b == 0 || b == -1 ? (T)0 : (T)(a % b); } \\\n"
     "    inline T tec_floordiv_##T(T a, T b) \\\n"
     "    { \\\n"
     "        T r = tec_mod_##T(a, b); \\\n"
@@ -21,10 +24,10 @@ static const char ints[] =
     "    inline T tec_abs_##T(T a) { return a < 0 ? (T)(0 - (U)a) : a; } \\\n"
     "    TEC_INTS(T, U)\n"
     "#define TEC_UNSIGNED(T) \\\n"
-    "    inline T tec_div_##T(T a, T b) { return (T)(a / b); } \\\n"
-    "    inline T tec_mod_##T(T a, T b) { return (T)(a % b); } \\\n"
-    "    inline T tec_floordiv_##T(T a, T b) { return (T)(a / b); } \\\n"
-    "    inline T tec_floormod_##T(T a, T b) { return (T)(a % b); } \\\n"
+    "    inline T tec_div_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); } \\\n"
+    "    inline T tec_mod_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \\\n"
+    "    inline T tec_floordiv_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); } \\\n"
+    "    inline T tec_floormod_##T(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \\\n"
     "    inline T tec_abs_##T(T a) { return a; } \\\n"
     "    TEC_INTS(T, T)\n"
     "#define TEC_INTS(T, U) \\\n"

@@ -84,13 +84,18 @@ Test(masks, stay_where_they_keep_a_load_inside_of_local_memory)
     same_meaning("masks", AVX512, text, SIZES(1));
 }
 
+/* Index arithmetic must not divide by 0 in any lane; data may. */
 Test(masks, stay_where_they_keep_a_divisor_from_zero)
 {
-    const char *text = "program p(A: i32[8], out B: i32[8]) {\n  for i in 0..8 { B[i] = i32(7) }\n"
+    const char *index = "program p(A: i64[8], out B: i64[8]) {\n  for i in 0..8 { B[i] = 7 }\n"
+                        "  B[ramp(0, 1, 8)] = broadcast(6, 8) / select(" BELOW(
+                            0, 5) ", ramp(-5, 1, 8), broadcast(1, 8)) where " BELOW(0, 5) "\n}\n";
+    const char *data = "program p(A: i32[8], out B: i32[8]) {\n  for i in 0..8 { B[i] = i32(7) }\n"
                        "  B[ramp(0, 1, 8)] = broadcast(i32(6), 8) / select(" BELOW(
                            0, 5) ", A[ramp(0, 1, 8)], broadcast(i32(1), 8)) where " BELOW(0, 5) "\n}\n";
 
-    HAS("/ select(", after("masks", AVX512, text));
+    HAS("/ select(", after("masks", AVX512, index));
+    HAS("/ A[", after("masks", AVX512, data));
 }
 
 /* Whether lane `value` passes the comparison with 2. */

@@ -115,13 +115,15 @@ static ir_op random_op(maker *m, base_dtype t)
                             : of_ints[below(m, BASE_COUNT(of_ints))];
 }
 
-/* A divisor is a constant, or guarded against 0 by the condition that it stands under. */
-static const ir_expr *divided(maker *m, ir_op op, base_dtype t, const ir_expr *a, int depth)
+/* The divisor of data may be 0. That of indices is a constant, or guarded by the condition that it stands
+ * under. */
+static const ir_expr *division(maker *m, ir_op op, base_dtype t, const ir_expr *a, int depth)
 {
     const ir_expr *zero = whole(m, ir_imm_int(m->cx, t, 0)), *d = whole(m, any(m, t, depth - 1));
     if (below(m, 2))
         return ir_op2(m->cx, op, a, whole(m, ir_imm_int(m->cx, t, below(m, 2) ? 4 : 1 + below(m, 9))));
-    return ir_select(m->cx, ir_ne(m->cx, d, zero), ir_op2(m->cx, op, a, d), a);
+    const ir_expr *divided = ir_op2(m->cx, op, a, d);
+    return ir_divides_data(divided) ? divided : ir_select(m->cx, ir_ne(m->cx, d, zero), divided, a);
 }
 
 static const ir_expr *operation(maker *m, base_dtype t, int depth)
@@ -129,7 +131,7 @@ static const ir_expr *operation(maker *m, base_dtype t, int depth)
     ir_op op = random_op(m, t);
     const ir_expr *a = whole(m, any(m, t, depth - 1));
     if (ir_ops[op].flags & IR_ZERO_FAILS)
-        return divided(m, op, t, a, depth);
+        return division(m, op, t, a, depth);
     const ir_expr *b = whole(m, any(m, t, depth - 1));
     return op == IR_FMA ? ir_fma(m->cx, a, b, whole(m, any(m, t, depth - 1))) : ir_op2(m->cx, op, a, b);
 }
