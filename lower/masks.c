@@ -157,8 +157,8 @@ static bool needs_test(tec_context *cx, const ir_expr *expr)
     return look.stop;
 }
 
-/* What lanes without a store compute does not matter, but for two things: a division of indices by zero, and a
- * load out of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
+/* What lanes without a store compute does not matter, but for two things: a division of indices by zero, and
+ * a load out of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
 static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *expr)
 {
     if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && !ir_divides_data(expr)) {
