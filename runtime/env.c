@@ -217,8 +217,9 @@ bool rt_env_reserve(rt_env *env, int64_t workspace, int64_t thread_workspace, te
 /* ---- calls ---- */
 
 /* The failure of an earlier call is forgotten first. */
-int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, void *const *args, const int64_t *dims)
+int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, int64_t turn, void *const *args, const int64_t *dims)
 {
+    env->env.turn = turn;
     atomic_store_explicit(&env->failure, NULL, memory_order_relaxed);
     return code(&env->env, args, dims);
 }

@@ -42,8 +42,8 @@ bool rt_env_reserve(rt_env *env, int64_t workspace, int64_t thread_workspace, te
 unsigned rt_env_enter(const rt_env *env);
 void rt_env_leave(const rt_env *env, unsigned mode);
 
-/* A status; env->failure has the kernel's words. */
-int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, void *const *args, const int64_t *dims);
+/* A status; env->failure has the kernel's words. `turn` counts the calls of this kernel. */
+int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, int64_t turn, void *const *args, const int64_t *dims);
 /* Records a failed call: "matmul: what the kernel said". Always false. */
 bool rt_env_fail(const rt_env *env, int32_t status, const char *who, tec_error *err);
 

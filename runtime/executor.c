@@ -147,8 +147,10 @@ static bool make_steps(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *graph = ex->graph;
 
+    int64_t *turns = rt_arena_alloc(&ex->arena, ex->desc->n_functions, sizeof *turns, err);
+
     ex->steps = rt_arena_alloc(&ex->arena, graph->n_steps, sizeof *ex->steps, err);
-    for (int32_t i = 0; ex->steps && i < graph->n_steps; i++) {
+    for (int32_t i = 0; ex->steps && turns && i < graph->n_steps; i++) {
         const rt_step_desc *s = &graph->steps[i];
         rt_step *step = &ex->steps[i];
 
@@ -167,9 +169,10 @@ static bool make_steps(tec_executor *ex, tec_error *err)
             continue;
         }
         step->code = rt_module_code(ex->module, step->function);
+        step->turn = &turns[s->function];
         note_alignment(ex, s);
     }
-    return ex->steps != NULL;
+    return ex->steps && turns;
 }
 
 /* Sites before values, since values have devices; ports before steps, which raise their alignment. */
@@ -504,7 +507,7 @@ bool rt_run_step(tec_executor *ex, int32_t index, tec_error *err)
         return rt_site_copy(ex, d->values[0], d->values[1], err);
     if (ex->graph->n_sites && !rt_sites_settle(ex, err))
         return false;
-    status = rt_env_call(&ex->env, step->code, step->args, step->dims);
+    status = rt_env_call(&ex->env, step->code, (*step->turn)++, step->args, step->dims);
     return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, index, who, sizeof who), err);
 }
 

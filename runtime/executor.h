@@ -43,6 +43,7 @@ typedef struct {
     tec_kernel_fn *code; /* NULL: a copy, or a function of a device */
     void **args;
     int64_t *dims;
+    int64_t *turn;           /* calls of the function so far, in all steps */
     rt_site *site;           /* of a function of a device; else NULL */
     rt_launcher *launchers;  /* [n_launchers]: of the function's ranges, then its own */
     int32_t n_launchers;     /* that were opened */

@@ -35,6 +35,7 @@ struct tec_function {
     const rt_function_desc *desc;
     int32_t index; /* of desc in the module */
     rt_env env;
+    int64_t turn;           /* calls so far */
     int64_t *symbols;       /* [n_symbols] values in the call under way */
     rt_solution *solutions; /* [n_symbols] where they come from */
     void **args;            /* [n_params] */
@@ -543,7 +544,7 @@ bool tec_function_call_async(tec_function *function, DLTensor *const *args, int 
     status =
         rt_env_call(&function->env,
                     rt_code_for(&function->env, function->module, function->index, chosen, function->symbols),
-                    function->args, function->symbols);
+                    function->turn++, function->args, function->symbols);
     rt_env_leave(&function->env, mode);
     return status == 0 || rt_env_fail(&function->env, status, function->desc->name, err);
 }

@@ -177,6 +177,7 @@ static bool set_up(tec_program *program, tec_error *err)
 {
     program->dims = rt_arena_alloc(&program->arena, RT_MAX_SYMBOLS, sizeof *program->dims, err);
     program->args = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->args, err);
+    program->turns = rt_arena_alloc(&program->arena, program->desc->n_functions, sizeof *program->turns, err);
     program->heap = rt_heap_new(program->options.max_bytes, err);
     if (program->options.run.profile &&
         !(program->profile = rt_vm_profile_new(&program->arena, program->desc->n_functions, err)))
@@ -184,7 +185,7 @@ static bool set_up(tec_program *program, tec_error *err)
     program->tensors = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->tensors, err);
     for (int32_t i = 0; i < program->desc->n_functions; i++)
         program->on_device = program->on_device || program->desc->functions[i].device;
-    return program->dims && program->args && program->tensors && program->heap &&
+    return program->dims && program->args && program->turns && program->tensors && program->heap &&
            make_constants(program, err) && mark_objects(program, err) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);

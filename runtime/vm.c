@@ -416,7 +416,7 @@ static bool call_kernel(run *self, const int32_t *words)
     else
         status = rt_env_call(&program->env,
                              rt_code_for(&program->env, program->module, words[1], function, program->dims),
-                             program->args, program->dims);
+                             program->turns[function]++, program->args, program->dims);
     if (program->profile)
         rt_vm_profile_kernel(program->profile, function, k, program->dims);
     if (status == 0)

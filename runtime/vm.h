@@ -41,6 +41,7 @@ struct tec_program {
     uint64_t **objects; /* for each function: which registers hold objects, as bits */
     int64_t *dims;      /* of a kernel or of dimension code */
     void **args;
+    int64_t *turns; /* [n_functions] calls so far */
     rt_word *registers;
     int64_t n_registers; /* room */
     rt_call *calls;

@@ -204,6 +204,8 @@ void space_find_streamed(tec_context *cx, const space_shape *shape, space_tiled 
 /* Knob `ahead`: how many steps early each step of the last reduction loop asks for the streamed operand; 0:
  * it does not. step_bytes: what a step reads of the operand where the tile starts. */
 int64_t space_pick_ahead(tec_knobs *knobs, const space_stage *stage, int64_t step_bytes);
+/* The parallel loop over panels of the streamed operand runs backwards in every other call. */
+bool space_alternate(sched *schedule, const space_tiled *tiled, const char *loop);
 
 /* Whether a stage that goes into the tiled one, a prologue, writes the buffer: such stages are computed where
  * they are read. */

@@ -964,5 +964,5 @@ bool space_apply_tiled(sched *schedule, const space_stage *stage, const space_ti
     return split_output(&t) && order_output(&t) && compute_sums(&t) && place_producers(&t) &&
            copy_operands(&t) && finish_output(&t) &&
            (!space_pays_in_parallel(stage) || space_extent(schedule, t.outer) == 1 ||
-            space_run_in_parallel(schedule, t.outer));
+            (space_run_in_parallel(schedule, t.outer) && space_alternate(schedule, t.h, t.outer)));
 }

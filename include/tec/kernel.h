@@ -41,6 +41,7 @@ struct tec_env {
     void (*fail)(const tec_env *env, const char *text);             /* text is static in the module */
     void *(*extern_function)(const tec_env *env, const char *name); /* NULL where unknown */
     void *user;                                                     /* for the owner of the environment */
+    int64_t turn; /* of the kernel's calls: in odd ones, loops that alternate run backwards */
 };
 
 #ifdef __cplusplus

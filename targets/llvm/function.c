@@ -143,7 +143,7 @@ LLVMTypeRef llvm_env_type(llvm_gen *gen)
     for (int i = 0; i < LLVM_ENV_FIELDS; i++)
         fields[i] = gen->ptr;
     fields[LLVM_ENV_ABI] = fields[LLVM_ENV_N_WORKERS] = gen->i32;
-    fields[LLVM_ENV_THREAD_STRIDE] = gen->i64;
+    fields[LLVM_ENV_THREAD_STRIDE] = fields[LLVM_ENV_TURN] = gen->i64;
     return LLVMStructTypeInContext(gen->c, fields, LLVM_ENV_FIELDS, 0);
 }
 

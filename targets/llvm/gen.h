@@ -32,9 +32,11 @@ typedef struct {
     llvm_range range; /* used on 32-bit CPUs alone (ranges.c) */
 } llvm_binding;
 
-/* A loop: var takes the values begin + add, begin + add + 1, ... up to end + add, which is none of them. */
+/* A loop: var takes the values begin + add, begin + add + 1, ... up to end + add, which is none of them; from
+ * the last to the first where the call turns them round. */
 typedef struct {
     LLVMValueRef begin, end, add; /* add NULL: 0. begin and end have 32 bits where all values fit */
+    LLVMValueRef backwards;       /* i1; NULL: never */
     const ir_expr *var;
     bool runs;                    /* at least once, so no test stands in front */
     bool nonnegative;             /* var is never negative */
@@ -196,6 +198,7 @@ typedef enum {
     LLVM_ENV_FAIL,
     LLVM_ENV_EXTERN_FUNCTION,
     LLVM_ENV_USER,
+    LLVM_ENV_TURN,
     LLVM_ENV_FIELDS
 } llvm_env;
 LLVMTypeRef llvm_env_type(llvm_gen *gen);

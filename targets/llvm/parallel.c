@@ -5,6 +5,11 @@
  *                                               status = env->parallel(env, body, &closure, n)
  *     body(env, closure, begin, end, worker):   for k in begin..end { S with i = m + k }
  *
+ * A loop with the note "alternate" runs its slices backwards in every other call of the kernel: what the
+ * call before has read last is still in the caches, and is read first.
+ *
+ *     for x.0 in 0..16 parallel @alternate(1) { B[x.0, ..] }     0 1 2 .. 15, then 15 14 .. 0, then 0 1 ..
+ *
  * Constants need no place in the closure. A status other than 0 leaves the caller at once.
  */
 #include "targets/llvm/gen.h"
@@ -101,6 +106,15 @@ static void open_closure(const captures *self, const llvm_gen *outer, LLVMTypeRe
     }
 }
 
+/* Whether this call runs the loop backwards; NULL: none does. */
+static LLVMValueRef runs_backwards(llvm_gen *gen, const ir_stmt *loop)
+{
+    if (!ir_note_get(loop->loop.notes, "alternate"))
+        return NULL;
+    LLVMValueRef turn = llvm_env_field(gen, gen->i64, LLVM_ENV_TURN);
+    return LLVMBuildTrunc(gen->b, turn, LLVMInt1TypeInContext(gen->c), "");
+}
+
 /* The body as a function of its own: what it uses from outside comes out of the closure, and the state of the
  * function around it is put back afterwards. */
 static LLVMValueRef write_body(const captures *self, const ir_stmt *stmt, LLVMTypeRef closure)
@@ -121,10 +135,15 @@ static LLVMValueRef write_body(const captures *self, const ir_stmt *stmt, LLVMTy
     llvm_leave(gen, scope);
     bool nonnegative = (ir_is_int(stmt->loop.min, &min) && min >= 0) || llvm_nonnegative(gen, stmt->loop.min);
     llvm_walkers walkers;
-    llvm_find_walkers(gen, stmt, &walkers);
+    LLVMValueRef backwards = runs_backwards(gen, stmt);
+    if (backwards)
+        walkers = (llvm_walkers){0}; /* they only advance */
+    else
+        llvm_find_walkers(gen, stmt, &walkers);
     llvm_counted l = {.begin = LLVMGetParam(function, 2),
                       .end = LLVMGetParam(function, 3),
                       .add = add,
+                      .backwards = backwards,
                       .var = stmt->loop.var,
                       .nonnegative = nonnegative,
                       .range = llvm_loop_range(gen, stmt->loop.min, stmt->loop.extent),

@@ -13,6 +13,14 @@ enum { MOST_STACK = 64 * 1024 };
 /* The loop's variable where its counter is value. */
 static LLVMValueRef variable_at(llvm_gen *gen, const llvm_counted *counted, LLVMValueRef value)
 {
+    if (counted->backwards) {
+        LLVMValueRef last =
+                         LLVMBuildNSWSub(gen->b, counted->end, llvm_int_like(gen, LLVMTypeOf(value), 1), ""),
+                     passed = LLVMBuildNSWSub(gen->b, value, counted->begin, ""),
+                     mirrored = LLVMBuildNSWSub(gen->b, last, passed, "");
+
+        value = LLVMBuildSelect(gen->b, counted->backwards, mirrored, value, "");
+    }
     LLVMValueRef wide = LLVMTypeOf(value) == gen->i64 ? value : llvm_extend(gen, value);
     return counted->add ? LLVMBuildNSWAdd(gen->b, wide, counted->add, "") : wide;
 }

@@ -73,6 +73,34 @@ Test(bytecode, runs)
     tec_module_free(m);
 }
 
+static int64_t seen[8];
+static int n_seen;
+
+static int32_t see_turn(const tec_env *env, void *const *args, const int64_t *sizes)
+{
+    seen[n_seen++] = env->turn;
+    return add_one(env, args, sizes);
+}
+
+static tec_kernel_fn *resolve_seen(void *user, const char *symbol)
+{
+    return resolve(user, symbol) ? see_turn : NULL;
+}
+
+Test(bytecode, counts_the_calls_of_each_kernel)
+{
+    program p;
+    float first = 0;
+
+    set_up(&p);
+    tec_module *m = rt_module_from_memory(&p.m, &(rt_memory_code){.resolve = resolve_seen}, 0, &err);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+    for (int i = 0; i < 5; i++)
+        cr_expect_eq(seen[i], i);
+    tec_module_free(m);
+}
+
 Test(bytecode, has_a_text)
 {
     static const char *const expected[] = {

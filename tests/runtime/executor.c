@@ -39,6 +39,36 @@ static void run_rows(net *t, int64_t rows)
     cr_assert(tec_executor_run(t->ex, &t->err), "%s", t->err.text);
 }
 
+static int64_t seen[8];
+static int n_seen;
+
+static int32_t see_turn(const tec_env *env, void *const *args, const int64_t *dims)
+{
+    seen[n_seen++] = env->turn;
+    return kernel_relu(env, args, dims);
+}
+
+static tec_kernel_fn *resolve_seen(void *user, const char *symbol)
+{
+    return strcmp(symbol, "kernel_relu") == 0 ? see_turn : kit_resolve(user, symbol);
+}
+
+Test(executor, counts_the_calls_of_each_kernel)
+{
+    rt_module_desc desc = kit_module();
+    net t = {.shape = {0, 8}};
+
+    t.module = rt_module_from_memory(&desc, &(rt_memory_code){.resolve = resolve_seen}, 0, &t.err);
+    t.ex = tec_executor_new(t.module, NULL, NULL, &t.err);
+    cr_assert(t.ex, "%s", t.err.text);
+    t.input = tensor_of(t.x, 2, t.shape);
+    for (int i = 0; i < 3; i++)
+        run_rows(&t, 1);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(seen[i], i);
+    close_net(&t);
+}
+
 Test(executor, runs_a_graph_at_changing_shapes)
 {
     const int64_t rows[] = {5, 1, 64, 64, 3, 17};

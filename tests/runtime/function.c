@@ -186,6 +186,38 @@ Test(function, reports_what_a_kernel_says_about_its_failure)
     close_function(&t);
 }
 
+static int64_t seen[8];
+static int n_seen;
+
+static int32_t see_turn(const tec_env *env, void *const *args, const int64_t *dims)
+{
+    seen[n_seen++] = env->turn;
+    return kernel_scale(env, args, dims);
+}
+
+static tec_kernel_fn *resolve_seen(void *user, const char *symbol)
+{
+    return strcmp(symbol, "kernel_scale") == 0 ? see_turn : kit_resolve(user, symbol);
+}
+
+Test(function, counts_the_calls_of_its_kernel)
+{
+    rt_module_desc desc = kit_module();
+    tec_error err = {0};
+    tec_module *m = rt_module_from_memory(&desc, &(rt_memory_code){.resolve = resolve_seen}, 0, &err);
+    tec_function *f = tec_function_new(m, "scale", NULL, &err);
+    float x = 1, factor = 2, y;
+    int64_t shape[] = {1};
+    DLTensor tx = tensor_of(&x, 1, shape), tf = tensor_of(&factor, 0, NULL), ty = tensor_of(&y, 1, shape);
+
+    for (int i = 0; i < 3; i++)
+        cr_assert(tec_function_call(f, (DLTensor *[]){&tx, &tf, &ty}, 3, &err), "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(seen[i], i);
+    tec_function_free(f);
+    tec_module_free(m);
+}
+
 Test(function, flushes_denormals_inside_and_restores_the_mode)
 {
     tec_run_options one = {.threads = 1};

@@ -544,6 +544,37 @@ Test(programs, extern_functions_come_through_the_environment)
     }
 }
 
+static int32_t run_at_once(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
+{
+    return body(env, closure, 0, n, 0);
+}
+
+/* The last iteration is the one whose number stays. */
+Test(programs, a_loop_that_alternates_runs_backwards_in_odd_calls)
+{
+    const ir_buffer *in = floats("in", 8), *out = floats("out", 8), *buffers[] = {in, out};
+    const ir_expr *i = index_var("i");
+
+    for (int from = 0; from < 4; from += 3) {
+        const ir_stmt *body =
+            both(set(out, num(0), ir_cast(cx, BASE_F32, i)), set(out, ir_add(cx, i, num(1)), at(in, i)));
+        ir_stmt *l = ir_stmt_copy(cx, ir_for(cx, i, num(from), num(4), IR_PARALLEL, body));
+
+        l->loop.notes = ir_note_set(cx, NULL, "alternate", num(1));
+        kernel k = compile(cx, program_of(cx, "turns", buffers, 2, l), "native");
+        for (int turn = 0; turn < 4; turn++) {
+            float x[8] = {0, 1, 2, 3, 4, 5, 6, 7}, y[8] = {0};
+            tec_env env = {.abi = TEC_KERNEL_ABI, .n_workers = 1, .parallel = run_at_once, .turn = turn};
+
+            cr_assert(eq(int, k.run(&env, (void *[]){x, y}, NULL), 0));
+            cr_expect_eq(y[0], (float)(turn % 2 ? from : from + 3));
+            for (int j = from; j < from + 4; j++)
+                cr_expect_eq(y[j + 1], x[j]);
+        }
+        close_kernel(&k);
+    }
+}
+
 #if defined(__x86_64__)
 
 static int32_t watch_mode(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
