@@ -215,6 +215,15 @@ static bool join_pool(rpc_server *server, tec_error *err)
     return server->member != NULL || rt_fail_memory(err, sizeof o);
 }
 
+/* The address by which this server has to do with other machines: where it listens, or its tracker, through
+ * which clients come too. NULL: neither is beyond loopback. */
+static const char *find_beyond_loopback(const rpc_server *server)
+{
+    if (server->listener && !rpc_listener_is_loopback(server->listener))
+        return server->o.listen;
+    return server->o.tracker && !rpc_is_loopback(server->o.tracker) ? server->o.tracker : NULL;
+}
+
 /* Opens the doors: listens, or joins a pool, or both. */
 bool rpc_start_listening(rpc_server *server, tec_error *err)
 {
@@ -222,13 +231,13 @@ bool rpc_start_listening(rpc_server *server, tec_error *err)
         server->o.dial_out ? NULL : rpc_listen(server->loop, server->o.listen, &server->conn, err);
     if (!server->listener && !server->o.dial_out)
         return false;
-    server->loopback =
-        server->listener ? rpc_listener_is_loopback(server->listener) : rpc_is_loopback(server->o.tracker);
-    if (!server->loopback && !server->o.key_file_named)
+    const char *beyond = find_beyond_loopback(server);
+    server->loopback = beyond == NULL;
+    if (beyond && !server->o.key_file_named)
         return rt_fail(err, TEC_DENIED,
                        "%s can be reached from other machines: name the keys that may connect with "
                        "--key-file",
-                       server->o.dial_out ? server->o.tracker : server->o.listen);
+                       beyond);
     if (server->o.tracker && !join_pool(server, err))
         return false;
     if (server->o.ready)

@@ -81,6 +81,8 @@ expect 1 'can be reached from other machines: name the keys' at hub "$bin/rpc_tr
 expect 1 'can be reached from other machines: name the keys' at hub "$bin/rpc_server" --listen 0.0.0.0:9191
 expect 1 'can be reached from other machines: name the keys' \
     at board "$bin/rpc_server" --tracker 10.77.1.1:9190 --device-class board --dial-out
+expect 1 '10.77.1.1:9190 can be reached from other machines: name the keys' \
+    at board timeout 20 "$bin/rpc_server" --tracker 10.77.1.1:9190 --device-class board
 rm -rf "$dir/state"
 
 # The file of loopback keys opens the doors of loopback; named beyond it, it opens none.
