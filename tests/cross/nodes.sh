@@ -1,5 +1,6 @@
 #!/bin/bash
-# nodes -- cases of ONNX's node suite on emulated boards: compiled here for their CPUs, run there by rpc_server.
+# nodes -- cases of ONNX's node suite on emulated boards: compiled here for their CPUs, run there by rpc_server; and what a board
+# refuses.
 set -eu
 . tests/cross/board.sh
 
@@ -39,3 +40,10 @@ start_board armhf
 target="llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53"
 said=$(cd "$suite" && on_board check test_relu) && fail "armv7 ran code for aarch64"
 grep -q "is code for aarch64 .*this machine is armv7" <<<"$said" || fail "not the message: $said"
+
+# The emulator has neither seccomp nor Landlock: without --weak-sandbox no server starts there.
+said=$(timeout 60 "$room/armhf.session" --listen 127.0.0.1:0 --key-file "$keys" --session-program "$room/armhf.session" \
+    --folder "$room/armhf.sessions" 2>&1) && fail "a server started that cannot isolate sessions: $said"
+grep -q "^rpc_server: this system cannot isolate sessions (no seccomp, no landlock.*--weak-sandbox accepts that" <<<"$said" ||
+    fail "not the message: $said"
+! grep -q "listening on" <<<"$said" || fail "it listened: $said"
