@@ -80,6 +80,7 @@ class Workload:
     peers: dict = field(default_factory=dict)  # name: command
     before: object = None                      # the command of one more worker of ours: without what the suite is about
     check: object = None                       # a function that raises Failed where our result is wrong
+    peak: bool = True                          # the peak of this machine's CPUs is measured beside it
 
 
 @dataclass
@@ -144,7 +145,7 @@ def measure(suite, workload, options):
         if options.peers:
             for name, command in workload.peers.items():
                 workers[name] = Worker(command, options.threads)
-        if not callable(workload.ours):
+        if workload.peak and not callable(workload.ours):
             workers['peak'] = Worker([program('bench_peak'), str(options.threads)], options.threads)
         flops = workload.flops or workers['ours'].flops
         chose = {name: workers[name].chose for name in workload.peers if name in workers and workers[name].chose}
