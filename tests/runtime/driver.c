@@ -188,6 +188,45 @@ Test(driver, whatever_allocation_fails_a_graph_leaves_nothing)
     let_each_allocation_fail(use_graph, 600);
 }
 
+/* ---- two threads ---- */
+
+enum { RUNS = 200 };
+
+static void *run_often(void *user)
+{
+    tec_error err = {0};
+    float data[8] = {1, 2};
+    int64_t shape[] = {8};
+    DLTensor x = tensor_of(data, 1, shape);
+
+    for (int i = 0; i < RUNS && !err.status; i++) {
+        tec_executor *ex = tec_executor_new(user, NULL, NULL, &err);
+
+        for (int k = 0; k < 3 && ex && tec_executor_set_input(ex, 0, &x, &err); k++)
+            tec_executor_run(ex, &err);
+        tec_executor_free(ex);
+    }
+    cr_assert_eq(err.status, TEC_OK, "%s", err.text);
+    return NULL;
+}
+
+/* Each thread opens and closes its executors; in the end no object of the driver is left. */
+Test(driver, executors_of_two_threads_share_a_device)
+{
+    tec_error err = {0};
+    tec_module *m = open_graph(&err);
+    pthread_t thread[2];
+
+    fail_at(0, 0, 0);
+    cr_assert(m, "%s", err.text);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&thread[i], NULL, run_often, m), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    tec_module_free(m);
+    cr_assert_eq(live(), 0);
+}
+
 /* ---- limits ---- */
 
 /* Around the launch: more iterations than any run can end, and three. */
