@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Write the networks that the benchmarks and checks use, as ONNX, with reference outputs from PyTorch.
 
-    make_models.py DIR [NAME ...]        (no NAME: all but the large ones; --all: everything)
+    make_models.py DIR [NAME ...] [--all] [--batch]        (no NAME: all but the large ones; --all: everything)
 
 Each network becomes DIR/NAME/model.onnx and DIR/NAME/test_data_set_0/{input,output}_K.pb, the layout of the ONNX
 backend tests that `tec check` reads. Weights are seeded He-normal, except `digits`, which is trained here on the 1,797 real
 handwritten digits that scikit-learn ships (its test set is stored as one batch, with the labels in labels.txt);
-tests/models/digits is what this script made of it.
+tests/models/digits is what this script made of it. With --batch the first dimension is symbolic, `batch`, and there are data sets
+of 1, 8 and 33.
 
 Needs the packages of `scripts/packages bench`: python3-torch python3-onnx python3-sklearn. write_resnet18.c writes a ResNet-18
 without them.
@@ -148,20 +149,41 @@ def train_digits(net):
     return x[test], y[test]
 
 
-def export(root, name, net, inputs, dynamic=None, labels=None):
-    folder = os.path.join(root, name)
-    data = os.path.join(folder, 'test_data_set_0')
+def input_names(inputs):
+    return ['input'] if len(inputs) == 1 else [f'input{k}' for k in range(len(inputs))]
+
+
+def save_set(data, names, inputs, output):
     os.makedirs(data, exist_ok=True)
-    net.eval()
-    with torch.no_grad():
-        output = net(*inputs)
-    names = ['input'] if len(inputs) == 1 else [f'input{k}' for k in range(len(inputs))]
-    torch.onnx.export(net, tuple(inputs), os.path.join(folder, 'model.onnx'), opset_version=13, input_names=names,
-                      output_names=['output'], dynamic_axes=dynamic, do_constant_folding=False,
-                      training=torch.onnx.TrainingMode.PRESERVE)
     for k, t in enumerate(inputs):
         onnx.save_tensor(numpy_helper.from_array(t.numpy(), names[k]), os.path.join(data, f'input_{k}.pb'))
     onnx.save_tensor(numpy_helper.from_array(output.numpy(), 'output'), os.path.join(data, 'output_0.pb'))
+
+
+def with_batch(names, dynamic):
+    """The symbolic dimensions, the first one of each tensor among them."""
+    return {name: {0: 'batch', **(dynamic or {}).get(name, {})} for name in [*names, 'output']}
+
+
+def of_batch(inputs, n):
+    """The inputs of the first one n times, turned by one element each time, so that no two are the same."""
+    return [torch.stack([t[0].roll(k) for k in range(n)]) for t in inputs]
+
+
+def export(root, name, net, inputs, dynamic=None, labels=None, batches=()):
+    folder = os.path.join(root, name)
+    os.makedirs(folder, exist_ok=True)
+    net.eval()
+    names = input_names(inputs)
+    sets = [of_batch(inputs, n) for n in batches] or [inputs]
+    with torch.no_grad():
+        outputs = [net(*one) for one in sets]
+    for k, one in enumerate(sets):
+        save_set(os.path.join(folder, f'test_data_set_{k}'), names, one, outputs[k])
+    inputs, output = sets[-1], outputs[-1]
+    torch.onnx.export(net, tuple(inputs), os.path.join(folder, 'model.onnx'), opset_version=13, input_names=names,
+                      output_names=['output'], dynamic_axes=with_batch(names, dynamic) if batches else dynamic, do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE)
     if labels is not None:
         np.savetxt(os.path.join(folder, 'labels.txt'), labels.numpy(), '%d')
         print(f'{name}: accuracy {float((output.argmax(1) == labels).float().mean()):.4f} on {len(labels)} images')
@@ -197,7 +219,8 @@ LARGE = {
 def main(args):
     if not args or args[0].startswith('-'):
         sys.exit(__doc__)
-    root, wanted, known = args[0], [a for a in args[1:] if a != '--all'], {**MODELS, **LARGE}
+    root, wanted, known = args[0], [a for a in args[1:] if a not in ('--all', '--batch')], {**MODELS, **LARGE}
+    batches = (1, 8, 33) if '--batch' in args else ()
     for name in wanted or (known if '--all' in args else MODELS):
         if name not in known:
             sys.exit(f'make_models: no network named {name!r}; there are {", ".join(known)}')
@@ -205,10 +228,10 @@ def main(args):
         if name == 'digits':
             net = digits()
             x, y = train_digits(net)
-            export(root, name, net, [x], {'input': {0: 'batch'}, 'output': {0: 'batch'}}, y)
+            export(root, name, net, [x], {'input': {0: 'batch'}, 'output': {0: 'batch'}}, y if not batches else None, batches)
         else:
             net, inputs, dynamic = known[name]()
-            export(root, name, net, inputs, dynamic)
+            export(root, name, net, inputs, dynamic, batches=batches)
 
 
 if __name__ == '__main__':
