@@ -244,14 +244,23 @@ static const char *print_sum(source_printer *printer, const ir_expr *expr, const
     return rounded(printer, expr->dtype, infix(printer, expr, op, own));
 }
 
-/* C's division truncates, so other divisions and those of signed numbers go through helpers. */
+/* Whether the divisor may be 0 and the result must then be 0, which C's division does not say. */
+static bool may_divide_by_zero(const ir_expr *expr)
+{
+    int64_t divisor;
+
+    return ir_divides_data(expr) && !(ir_is_int(expr->arg[1], &divisor) && divisor != 0);
+}
+
+/* C's division truncates, so other divisions and those of signed numbers go through helpers, as do those by
+ * data that may be 0. */
 static const char *print_division(source_printer *printer, const ir_expr *expr, int *level)
 {
     bool floats = base_is_float(expr->dtype), rest = expr->op == IR_MOD || expr->op == IR_FLOORMOD;
     bool floors =
         (expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD) && !BASE_PLANT_ON(printer->cx, source_floor);
-    bool positive =
-        !floats && source_nonnegative(printer, expr->arg[0]) && source_nonnegative(printer, expr->arg[1]);
+    bool positive = !floats && !may_divide_by_zero(expr) && source_nonnegative(printer, expr->arg[0]) &&
+                    source_nonnegative(printer, expr->arg[1]);
 
     if (floats && expr->op == IR_DIV) {
         *level = source_is_half(expr->dtype) ? SOURCE_PRIMARY : SOURCE_PRODUCT;

@@ -37,6 +37,7 @@ same tiles --dim n=13
 same product --dim n=37
 same two --dim n=3
 same plain
+same zeros --dim n=41
 same scan --dim n=5
 same edges --dim n=21
 # Below 2^15 rows and columns indices have 32 bits, beyond that 64.

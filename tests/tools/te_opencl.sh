@@ -25,6 +25,7 @@ same tiles --dim n=13
 same product --dim n=37
 same two --dim n=3
 same plain
+same zeros --dim n=41
 same scan --dim n=5
 same edges --dim n=21
 same meet --dim n=1
