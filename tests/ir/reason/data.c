@@ -189,3 +189,21 @@ Test(data, keeps_its_value_whatever_wraps)
         tec_context_free(cx);
     }
 }
+
+/* X - X is 0, and X - X + i is i: an index, but what is divided by it stays data, so that 0 gives 0. */
+Test(data, is_divided_by_what_cancels)
+{
+    static const ir_op divisions[] = {IR_FLOORDIV, IR_FLOORMOD, IR_DIV, IR_MOD};
+
+    for (int k = 0; k < BASE_COUNT(divisions); k++) {
+        tec_context *cx = tec_context_new();
+        data_world w = new_world(cx, 5);
+        const ir_expr *zero = raw(cx, IR_SUB, w.var[X], w.var[X]), *index = raw(cx, IR_ADD, zero, w.var[I]);
+        const ir_expr *by_zero = ir_simplify(w.f, raw(cx, divisions[k], ir_int(cx, -1), zero)),
+                      *by_index = ir_simplify(w.f, raw(cx, divisions[k], w.var[N], index));
+
+        cr_assert(ir_alike(by_zero, ir_int(cx, 0)), "%s", ir_expr_text(cx, by_zero));
+        cr_assert(by_index && ir_divides_data(by_index), "%s", ir_expr_text(cx, by_index));
+        tec_context_free(cx);
+    }
+}
