@@ -155,6 +155,20 @@ static const ir_program *without_stand_in(sched_call *call, const sched_path *at
     return NULL;
 }
 
+bool sched_inner_work_is_common(sched_call *call, const ir_program *program, const ir_stmt *loop, ir_how how)
+{
+    tree_sites all = tree_all_sites(call->cx, program->body);
+
+    for (int i = 0; i < all.n; i++) {
+        const ir_stmt *inner =
+            tree_depth_under(&all.at[i], loop->loop.var) ? inner_loop(&all.at[i], loop, how) : NULL;
+
+        if (inner && !need_common_work(call, &all.at[i], loop, inner))
+            return false;
+    }
+    return true;
+}
+
 /* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all
  * of them use. Two situations lead here: the new loop stands inside a loop over its axis, or around one. In
  * the first the refusal names the outer loop instead of the block whose work differs. */
@@ -172,14 +186,7 @@ static bool need_axis_free(sched_call *call, const sched_path *at, ir_how how)
             call->reason = NULL;
             return sched_need_none_around(call, at, how);
         }
-    for (int i = 0; i < all.n; i++) {
-        const ir_stmt *inner =
-            tree_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
-
-        if (inner && !need_common_work(call, &all.at[i], l, inner))
-            return false;
-    }
-    return true;
+    return sched_inner_work_is_common(call, call->tree, l, how);
 }
 
 /* ---- reductions over threads ---- */
@@ -306,33 +313,57 @@ static bool writes_shared_alone(const tree_site *writer)
     return writer->block->n_writes > 0;
 }
 
+/* Whether the loops around a stage that was placed again are as independent as they have to be. */
+static bool fits_around(sched_call *call, const ir_program *program, const char *to)
+{
+    sched_path at;
+
+    return sched_find_loop(call->cx, program->body, to, &at) &&
+           sched_still_independent(call, &at, program->body);
+}
+
 /* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes
- * what all need. A stage that cannot be placed so stays as it is, and the loop is judged with it. Before the
- * loop was bound, the stage was computed for one iteration of it. Placing the stage again (compute_at the
- * same loop) widens its box to all threads, since it writes shared memory. Each stage is looked up by name,
- * because a stage that moved stands at another place in the list of sites. */
+ * what all need. Before the loop was bound, each stage was computed for one iteration of it. Placing a stage
+ * again (compute_at the same loop) widens its box to all threads, since it writes shared memory.
+ *
+ *     bind(y, threadIdx.y):  for y threadIdx.y { for k { B.shared[k, :];  A.shared[y, k];  C += .. } }
+ *
+ * All threads write the same B.shared, each its own row of A.shared. Both are placed again, because loops of
+ * both may be dealt out among the threads afterwards. Judged one by one, A.shared would be refused for the
+ * sake of B.shared, so the loops are judged when all stages are placed; if they depend on each other then,
+ * the tree stays as it is, and bind refuses the loop. Each stage is looked up by name, because a stage that
+ * moved stands at another place in the list of sites. */
 static const ir_program *share_stages(sched_call *call, const ir_program *program, const ir_expr *var)
 {
-    const ir_program *before = call->tree;
+    const ir_program *before = call->tree, *after = program;
     tree_sites all = tree_all_sites(call->cx, program->body);
+    base_vec targets = {0};
+    bool fit = true;
 
     if (!tree_dependence(&call->s->view, &all, var))
         return program;
     for (int i = 0; i < all.n; i++) {
-        tree_sites now = tree_all_sites(call->cx, program->body);
+        tree_sites now = tree_all_sites(call->cx, after->body);
         const tree_site *w = tree_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
         const ir_stmt *to =
             tree_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
 
         if (!to)
             continue;
-        call->tree = program;
-        const ir_program *placed = sched_place_at(call, w->block->name, to->loop.var->var.name);
+        call->tree = after;
+        const ir_program *placed = sched_place_tile(call, w->block->name, to->loop.var->var.name);
         call->tree = before;
         call->reason = NULL;
-        program = placed ? placed : program;
+        after = placed ? placed : after;
+        if (placed)
+            base_push(call->cx, &targets, (void *)(uintptr_t)to->loop.var->var.name);
     }
-    return program;
+    call->tree = after;
+    for (int i = 0; fit && i < targets.n; i++)
+        fit = fits_around(call, after, targets.at[i]);
+    call->tree = before;
+    call->reason = NULL;
+    return fit ? after : program;
 }
 
 /* The checks of bind, for the loop at the end of the path. A reduction loop has rules of its own and is not

@@ -14,10 +14,24 @@
  * they must be independent with all of t inside. Threads that do exchange values keep their loops, below one
  * loop over blocks: in there barriers stand between them. Where no loop is over an axis of blocks, the launch
  * has one.
+ *
+ * Tiles that threads fill together in shared memory keep their loops over threads too, inside the new ones:
+ *
+ *     for k {                                            for k.threadIdx.x in 0..32 threadIdx.x {
+ *       for a in 0..32 threadIdx.x { tile[a] = .. }        for k {
+ *       for x in 0..32 threadIdx.x {                 =>      for a in 0..32 threadIdx.x { tile[a] = .. }
+ *         C[x] += tile[..]                                   C[k.threadIdx.x] += tile[..]
+ *       }                                                } }
+ *     }
+ *
+ * Each thread fills its share of the tile once, and barriers stand around that. With the new loop in place of
+ * `a` too, a thread would read what another one writes in the same iteration of k.
  */
 #include "ir/text.h"
+#include "schedule/depend.h"
 #include "schedule/loops.h"
 #include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* `left` and `extent` are found while the tree is rewritten, and judged afterwards. */
 typedef struct {
@@ -27,6 +41,7 @@ typedef struct {
     const ir_expr *extent; /* of the loops that it takes the place of; NULL: none yet */
     const ir_stmt *left;   /* a block in no such loop */
     const ir_facts *facts;
+    base_vec tiles;  /* const ir_buffer *: threads fill them together, in loops that stay */
     base_vec around; /* variables of loops and definitions, from the loop that was named to here */
 } launch;
 
@@ -43,6 +58,26 @@ static bool stands_free(launch *self, const ir_stmt *stmt)
     return true;
 }
 
+static bool is_tile(const launch *self, const ir_buffer *buffer)
+{
+    for (int i = 0; i < self->tiles.n; i++)
+        if (self->tiles.at[i] == buffer)
+            return true;
+    return false;
+}
+
+/* Whether the blocks at and below stmt write tiles alone. */
+static bool fills_tiles(const launch *self, const ir_stmt *stmt)
+{
+    for (int i = 0; stmt->kind == IR_BLOCK && i < stmt->block.block->n_writes; i++)
+        if (!is_tile(self, stmt->block.block->writes[i].buffer))
+            return false;
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        if (!fills_tiles(self, tree_child(stmt, i)))
+            return false;
+    return true;
+}
+
 /* stmt without the loops over the axis: the new loop's variable in place of theirs. Loops and definitions on
  * the way are kept in `around`, because the extent of a loop that moves outward must not mention them. The
  * inside of a removed loop is not searched: another loop over the axis in there is refused by the checks that
@@ -50,6 +85,8 @@ static bool stands_free(launch *self, const ir_stmt *stmt)
 static const ir_stmt *without_loops(launch *self, const ir_stmt *stmt)
 {
     if (stmt->kind == IR_FOR && stmt->loop.how == self->how) {
+        if (self->tiles.n && fills_tiles(self, stmt))
+            return stmt;
         if (!stands_free(self, stmt))
             return stmt;
         self->extent = self->extent ? self->extent : stmt->loop.extent;
@@ -80,6 +117,45 @@ static bool takes_all(launch *self, const char *loop)
     return true;
 }
 
+/* The loop over the axis around what without_loops leaves of the one at the path's end; NULL: refused. */
+static const ir_stmt *entered_once(launch *self, const sched_path *at)
+{
+    self->extent = NULL;
+    self->left = NULL;
+    const ir_stmt *body = without_loops(self, sched_end(at));
+    if (self->c->reason || !takes_all(self, self->c->arg[0].name))
+        return NULL;
+    if (BASE_PLANT_ON(self->c->cx, env_threads_extent))
+        self->extent = ir_sub(self->c->cx, self->extent, ir_int(self->c->cx, 1));
+    return ir_for(self->c->cx, self->var, ir_int(self->c->cx, 0), self->extent, self->how, body);
+}
+
+/* Shared memory through which threads of the new loop would exchange values: its loops stay. */
+static void find_tiles(launch *self, const sched_path *at, const ir_stmt *loop)
+{
+    tree_sites all = tree_all_sites(self->c->cx, sched_rebuild(self->c->cx, at, at->n - 1, loop));
+
+    for (int i = 0; sched_is_threads(self->how) && i < all.n; i++)
+        for (int j = 0; tree_depth_under(&all.at[i], self->var) && j < all.at[i].block->n_writes; j++) {
+            const ir_buffer *buffer = all.at[i].block->writes[j].buffer;
+
+            if (buffer->scope == IR_SHARED && !is_tile(self, buffer) &&
+                tree_buffer_dependence(&self->c->s->view, &all, buffer, self->var))
+                base_push(self->c->cx, &self->tiles, (void *)(uintptr_t)buffer);
+        }
+}
+
+/* Loops over the axis inside the one at the end of the path are those that fill tiles; none is around. */
+static bool inside_is_tiles(sched_call *call, const ir_program *program, const sched_path *at, ir_how how)
+{
+    const ir_stmt *l = sched_end(at), *above = sched_loop_above(at, how);
+
+    if (above)
+        return sched_refuse(call, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name,
+                            above->loop.var->var.name, ir_how_text(how));
+    return sched_inner_work_is_common(call, program, l, how);
+}
+
 /* The tree with one loop over the axis around the one at the end of the path. The facts for rewriting are
  * those around the named loop, where the new loop will stand. All checks of bind follow, on the new tree,
  * because the new loop is bound. */
@@ -94,17 +170,18 @@ static const ir_program *with_axis(sched_call *call, ir_how how)
                 .how = how,
                 .var = ir_var(call->cx, sched_fresh_name(call, NULL, name), BASE_I64),
                 .facts = sched_facts_at(call->s, &at, at.n - 1)};
-    const ir_stmt *body = without_loops(&l, sched_end(&at));
-    if (call->reason || !takes_all(&l, call->arg[0].name))
+    const ir_stmt *loop = entered_once(&l, &at);
+    if (loop)
+        find_tiles(&l, &at, loop);
+    if (loop && l.tiles.n)
+        loop = entered_once(&l, &at);
+    if (!loop)
         return NULL;
-    if (BASE_PLANT_ON(call->cx, env_threads_extent))
-        l.extent = ir_sub(call->cx, l.extent, ir_int(call->cx, 1));
-    const ir_stmt *loop = ir_for(call->cx, l.var, ir_int(call->cx, 0), l.extent, how, body);
     const ir_program *out = sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, loop));
     base_push(call->cx, &call->results, l.var->var.name);
     sched_find_loop(call->cx, out->body, l.var->var.name, &at);
-    if (!sched_need_none_around(call, &at, how) || !sched_axis_agrees(call, out->body, &at, how) ||
-        !sched_nesting_fits(call, &at, how))
+    if (!(l.tiles.n ? inside_is_tiles(call, out, &at, how) : sched_need_none_around(call, &at, how)) ||
+        !sched_axis_agrees(call, out->body, &at, how) || !sched_nesting_fits(call, &at, how))
         return NULL;
     return sched_need_independent(call, out, loop) ? out : NULL;
 }

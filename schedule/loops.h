@@ -28,6 +28,9 @@ bool sched_thread_axis(const char *word, ir_how *how);
  * where another loop over that axis, of blocks in the same launch, has another extent. body: the tree. */
 bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how);
 bool sched_axis_agrees(sched_call *call, const ir_stmt *body, const sched_path *at, ir_how how);
+/* Refuses where a loop over the axis lies inside `loop`, which is or shall be over it, and its work differs
+ * between the iterations of `loop`. */
+bool sched_inner_work_is_common(sched_call *call, const ir_program *program, const ir_stmt *loop, ir_how how);
 
 /* The program with the loop at the end of the path running as `how`. */
 const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how);

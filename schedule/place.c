@@ -318,7 +318,7 @@ bool sched_move_keeps_step(sched_move *move, const ir_stmt *root)
  * P[i] + P[i + 1] with i in 0..8: P may run again (it stores once what it computes); nobody that stays
  * behind reads P; the first reader under i is B; its inputs are complete; the region that i needs is P[i :
  * +2]; the loops over P become `for ax0 in 0..2` in front of B. */
-const ir_program *sched_place_at(sched_call *call, const char *block, const char *loop)
+static const ir_program *place_at(sched_call *call, const char *block, const char *loop, bool judge)
 {
     const tree_site *reader;
     sched_move m;
@@ -335,15 +335,20 @@ const ir_program *sched_place_at(sched_call *call, const char *block, const char
     const ir_stmt *root = sched_move_carry_out(&m, reader->block->name, false);
     return root && sched_move_keeps_step(&m, root) &&
                    sched_reads_are_written(call, root, m.site->block->name) &&
-                   sched_still_independent(call, &m.to, root)
+                   (!judge || sched_still_independent(call, &m.to, root))
                ? sched_with_body(call, root)
                : NULL;
+}
+
+const ir_program *sched_place_tile(sched_call *call, const char *block, const char *loop)
+{
+    return place_at(call, block, loop, false);
 }
 
 /* compute_at(P, l): P runs inside l, before its first reader there, over what the readers need. */
 const ir_program *sched_do_compute_at(sched_call *call)
 {
-    return sched_place_at(call, call->arg[0].name, call->arg[1].name);
+    return place_at(call, call->arg[0].name, call->arg[1].name, true);
 }
 
 /* The store of a block that only copies: its value is one element of a buffer. NULL: the block computes

@@ -31,8 +31,9 @@ typedef struct {
     base_vec last_steps; /* conditions on those loops that all steps of its inputs are made */
 } sched_move;
 
-/* compute_at of a block in a loop, by their names. NULL: refused. */
-const ir_program *sched_place_at(sched_call *call, const char *block, const char *loop);
+/* compute_at of a block in a loop, by their names, without a look at the loops around: the caller places
+ * several tiles before it asks whether the iterations of those loops are independent. NULL: refused. */
+const ir_program *sched_place_tile(sched_call *call, const char *block, const char *loop);
 
 /* From the names of the block and of the loop, NULL: the root; refuses where there is none. Its loops are
  * those of its whole domain. */

@@ -66,6 +66,20 @@ Test(launch, without_loops_over_blocks_there_is_one_block)
     cr_assert(strstr(tree_text(s), "for cell.s.blockIdx.x in 0..1 blockIdx.x {"), "%s", tree_text(s));
 }
 
+/* What all threads fill together and read of each other keeps its loop; the sums of a thread are its own. */
+Test(launch, tiles_keep_their_loops_over_threads)
+{
+    sched *s = schedule_of("def f(n, A: f32[n, 32], B: f32[32, 8]) where n >= 1 {\n"
+                           "  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n");
+
+    does(s, "k0, k1 = split(C.k, _, 8)\nreorder(k0, C.y, C.x, k1)\nreorder(C.y, k0)\ncache_read(A, shared)\n"
+            "compute_at(A.cache.shared, k0)\nbind(A.cache.shared.ax1, threadIdx.x)\nbind(C.x, threadIdx.x)\n"
+            "tx = env_threads(k0, threadIdx.x)\nbind(C.y, blockIdx.x)");
+    cr_assert(strstr(tree_text(s), "for C.k.0.threadIdx.x in 0..8 threadIdx.x {"), "%s", tree_text(s));
+    cr_assert(strstr(tree_text(s), "for A.cache.shared.ax1 in 0..8 threadIdx.x {"), "%s", tree_text(s));
+    cr_assert_null(sched_loop(s, "C.x"));
+}
+
 Test(launch, keeps_to_the_rules_of_bind)
 {
     sched *s = schedule_of(decay);

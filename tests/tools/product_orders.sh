@@ -1,5 +1,7 @@
 #!/bin/bash
-# product_orders -- the canonical product of GPUs is the same lowered program in each order of its steps that is allowed.
+# product_orders -- the canonical product of GPUs is the same lowered program in each order of its steps: the tiles placed
+# under the threads; the threads bound before or after the tiles are shaped; the threads bound last, when the loops of the
+# tiles are bound already; each stage bound by itself, and the threads then entered once by env_threads.
 set -eu
 : "${TEC:?}"
 dir=$(mktemp -d)
@@ -43,16 +45,62 @@ lowered() {
     "$TEC" te "$dir/$name.te" --target cuda --emit lowered >"$dir/$name" || fail "the order '$name' is refused"
 }
 
+# The last order names its loops differently: every name that the program itself gives becomes a number, in the order of
+# the text.
+numbered() {
+    awk '{ text = text $0 "\n" }
+    END {
+        word = "[A-Za-z_][A-Za-z0-9_.~]*"
+        while (match(text, word)) {
+            name = substr(text, RSTART, RLENGTH)
+            if (given && !(name in number)) number[name] = ++n
+            given = name == "for" || name == "let" || name == "allocate"
+            printf "%s%s", substr(text, 1, RSTART - 1), (name in number) ? "v" number[name] : name
+            text = substr(text, RSTART + RLENGTH)
+        }
+        printf "%s", text
+    }' "$1"
+}
+
 lowered under "$sums" "$threads" "$tiles" "$shape" "$fetch"
 lowered before "$sums" "$tiles" "$threads" "$shape" "$fetch"
 lowered shaped "$sums" "$tiles" "$shape" "$threads" "$fetch"
 grep -q 'tec.barrier("shared")' "$dir/under" || fail "no tile in shared memory"
-for order in before shaped; do
+lowered last "$sums" "$tiles" "$shape" "$fetch" "$threads"
+for order in before shaped last; do
     cmp -s "$dir/under" "$dir/$order" || fail "the order '$order' gives another program"
 done
+# Each stage has its own loops over threads, and hands the sums over in shared memory. env_threads makes one loop of each
+# axis of them around k, but for the loops of the tiles, which all threads fill together. Then a thread hands its sums to
+# itself, and they may be local memory.
+lowered env 'cache_write(C, local)
+y0, yi = split(C.cache.local.y, _, 16)
+x0, one, xi = split(C.cache.local.x, _, 1, 16)
+reorder(y0, x0, one, yi, xi)
+compute_at(C, one)
+k0, k1 = split(C.k, _, 8)
+yt, y = split(C.y, _, 4)
+xt, x = split(C.x, _, 4)
+reorder(k0, yt, xt, k1, y, x)' "$tiles" "$shape" "$fetch" 'set_scope(C.cache.local, shared)
+wy, wyi = split(yi, _, 4)
+wx, wxi = split(xi, _, 4)
+reorder(wy, wx, wyi, wxi)
+bind(y0, blockIdx.y)
+bind(x0, blockIdx.x)
+bind(yt, threadIdx.y)
+bind(xt, threadIdx.x)
+bind(wy, threadIdx.y)
+bind(wx, threadIdx.x)
+env_threads(one, threadIdx.y, threadIdx.x)
+set_scope(C.cache.local, local)'
+numbered "$dir/under" >"$dir/under.numbered"
+numbered "$dir/env" >"$dir/env.numbered"
+grep -q 'barrier' "$dir/env.numbered" && cmp "$dir/under.numbered" "$dir/env.numbered" || fail "the order 'env' gives another program"
 # The trace that is printed makes the same program.
-{ echo "$definition"; echo 'schedule product {'; "$TEC" te "$dir/shaped.te" --target cuda --emit trace; echo '}'; } >"$dir/again.te"
-"$TEC" te "$dir/again.te" --target cuda --emit lowered | cmp -s - "$dir/under" || fail "the trace makes another program"
+for order in shaped last env; do
+    { echo "$definition"; echo 'schedule product {'; "$TEC" te "$dir/$order.te" --target cuda --emit trace; echo '}'; } >"$dir/again.te"
+    "$TEC" te "$dir/again.te" --target cuda --emit lowered | cmp -s - "$dir/$order" || fail "the trace of '$order' makes another program"
+done
 # Factors that do not divide the tile of all threads: the bind is refused, and nothing else.
 for name in under shaped; do sed 's/split(fa, _, 4, 4)/split(fa, 2, 4, 4)/' "$dir/$name.te" >"$dir/fixed.$name.te"; done
 if "$TEC" te "$dir/fixed.shaped.te" --target cuda --emit lowered >"$dir/out" 2>&1; then fail "a tile of one thread is taken for that of all"; fi
