@@ -20,6 +20,18 @@ static const char *memory_type(base_dtype dtype)
     return source_in_memory(dtype, type(dtype));
 }
 
+/* Elements in memory are what the language computes with: no bools, and no floats of 16 bits. Memory is
+ * touched in pieces of 4 to 16 bytes. */
+static const char *vector(tec_context *cx, base_dtype dtype, int lanes)
+{
+    bool plain = !base_is_bool(dtype) && !(base_is_float(dtype) && dtype.bits == 16);
+    int bytes = base_dtype_bytes(dtype) * lanes;
+
+    return plain && type(dtype) && bytes >= 4 && bytes <= 64
+               ? base_format(cx, "tec_vec<%s, %d>", type(dtype), lanes)
+               : NULL;
+}
+
 /* Functions are overloaded for float and double. */
 static const char *function(ir_op op, base_dtype dtype)
 {
@@ -108,6 +120,8 @@ const source_dialect cuda_dialect = {
     .what = "CUDA C",
     .type = type,
     .memory_type = memory_type,
+    .vector = vector,
+    .vector_classes = true,
     .space = {"", "__shared__ __align__(16)", ""},
     .has_addresses = true,
     .has_instructions = true,

@@ -35,6 +35,10 @@ typedef struct {
     /* Of so many elements side by side: "float8", with vloadN and vstoreN; NULL: there is no such type. The
      * hook is NULL in a language without them. */
     const char *(*vector)(tec_context *cx, base_dtype dtype, int lanes);
+    /* Vectors are classes of C++ with operators, and functions of the prelude: tec_load<16>(A, i) and
+     * tec_store<16>(A, i, v) for an i at which pieces of so many bytes begin if A does, which they find out,
+     * tec_gather(A, i) and tec_scatter(A, i, v) for others, tec_min, tec_max, tec_convert<float>(v). */
+    bool vector_classes;
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;

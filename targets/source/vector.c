@@ -12,6 +12,15 @@
  *   named value (let) of these. Conditions are the same for all lanes.
  * - An arm of a select needs no statements of its own: those would run whatever the condition is.
  *
+ * In a language with classes (CUDA C) the same loop is
+ *
+ *     tec_scatter(S, y * 8,
+ *                 fma((tec_vec<float, 8>)(A[k]), tec_load<8, 16>(B, k * 8), tec_gather<8>(S, y * 8)));
+ *
+ * where B is global or shared memory, touched in pieces of 16 bytes, and S is the thread's own array, which
+ * stays in registers only if each element is touched by itself. That k * 8 is a multiple of the vector is
+ * proven here; whether B begins at one, the kernel asks, since an argument may begin anywhere.
+ *
  * For example, A[c*2] has the coefficient 2, and select(c < n, ..) another condition for each lane: both stay
  * loops.
  */
@@ -208,6 +217,9 @@ static bool fits_body(const vector *self, const ir_stmt *stmt)
 typedef struct {
     const char *address; /* &A[i]; NULL: an error */
     bool aligned;        /* the address is that of a vector */
+    /* in a language with classes: A and i as arguments, and whether vectors begin at i if one begins at A */
+    const char *arguments;
+    bool whole;
 } place;
 
 /* Arrays of a thread's own begin at multiples of any vector. A driver that takes vloadN apart would keep
@@ -218,9 +230,21 @@ static place place_of(const vector *self, const ir_buffer *buffer, const ir_expr
     const char *name = source_name_of(self->p, buffer), *at = source_expr(self->p, first, SOURCE_ANY);
     ir_modular m = ir_modulus(self->p->facts, first);
 
+    bool multiple = m.coefficient % self->lanes == 0 && m.base % self->lanes == 0,
+         own = base_map_has(&self->p->arrays, buffer);
+
     return (place){.address = name && at ? base_format(self->p->cx, "&%s[%s]", name, at) : NULL,
-                   .aligned = base_map_has(&self->p->arrays, buffer) && m.coefficient % self->lanes == 0 &&
-                              m.base % self->lanes == 0};
+                   .aligned = own && multiple,
+                   .arguments = name && at ? base_format(self->p->cx, "%s, %s", name, at) : NULL,
+                   .whole = !own && multiple};
+}
+
+/* How many bytes a piece of a vector in memory has: the whole vector, at most 16. */
+static int piece_of(const vector *self, base_dtype dtype)
+{
+    int bytes = base_dtype_bytes(dtype) * self->lanes;
+
+    return bytes < 16 ? bytes : 16;
 }
 
 static const char *print_vector(const vector *self, const ir_expr *expr);
@@ -234,7 +258,7 @@ static const char *print_infix(const vector *self, const ir_expr *expr, const ch
 
     if (!a || !b)
         return NULL;
-    return base_is_float(expr->dtype) || !base_is_signed(expr->dtype)
+    return base_is_float(expr->dtype) || !base_is_signed(expr->dtype) || self->p->d->vector_classes
                ? base_format(self->p->cx, "(%s %s %s)", a, op, b)
                : base_format(self->p->cx, "as_%s(as_%s(%s) %s as_%s(%s))", type, wraps, a, op, wraps, b);
 }
@@ -248,7 +272,7 @@ static const char *print_negated(const vector *self, const ir_expr *expr)
 
     if (!a)
         return NULL;
-    return base_is_float(expr->dtype)
+    return base_is_float(expr->dtype) || self->p->d->vector_classes
                ? base_format(self->p->cx, "(-%s)", a)
                : base_format(self->p->cx, "as_%s((%s)(0) - as_%s(%s))", type, wraps, wraps, a);
 }
@@ -258,6 +282,8 @@ static const char *name_of_extreme(const vector *self, const ir_expr *expr)
 {
     const char *name = expr->op == IR_MIN ? "min" : "max";
 
+    if (self->p->d->vector_classes)
+        return base_format(self->p->cx, "tec_%s", name);
     return base_is_float(expr->dtype)
                ? base_format(self->p->cx, "tec_%s_%s", name, vector_type(self, expr->dtype))
                : name;
@@ -286,6 +312,10 @@ static const char *print_load(const vector *self, const ir_expr *expr)
 
     if (!at.address)
         return NULL;
+    if (self->p->d->vector_classes)
+        return at.whole ? base_format(self->p->cx, "tec_load<%d, %d>(%s)", self->lanes,
+                                      piece_of(self, expr->dtype), at.arguments)
+                        : base_format(self->p->cx, "tec_gather<%d>(%s)", self->lanes, at.arguments);
     return at.aligned ? base_format(self->p->cx, "*(%s *)%s", vector_type(self, expr->dtype), at.address)
                       : base_format(self->p->cx, "vload%d(0, %s)", self->lanes, at.address);
 }
@@ -322,7 +352,10 @@ static const char *print_node(const vector *self, const ir_expr *expr)
         return name_value(self, expr->let.var, expr->let.value) ? print_vector(self, expr->let.body) : NULL;
     case IR_CAST:
         a = print_vector(self, expr->arg[0]);
-        return a ? base_format(self->p->cx, "convert_%s(%s)", vector_type(self, expr->dtype), a) : NULL;
+        return !a ? NULL
+               : self->p->d->vector_classes
+                   ? base_format(self->p->cx, "tec_convert<%s>(%s)", self->p->d->type(expr->dtype), a)
+                   : base_format(self->p->cx, "convert_%s(%s)", vector_type(self, expr->dtype), a);
     case IR_SELECT: return print_select(self, expr);
     case IR_ADD: return print_infix(self, expr, "+");
     case IR_SUB: return print_infix(self, expr, "-");
@@ -368,7 +401,12 @@ static void print_store(const vector *self, const ir_stmt *stmt)
                *type = vector_type(self, stmt->store.value->dtype);
     place at = place_of(self, stmt->store.buffer, stmt->store.index[0]);
     source_forget(self->p);
-    if (value && at.address && at.aligned)
+    if (value && at.address && self->p->d->vector_classes && at.whole)
+        source_line(self->p, "tec_store<%d>(%s, %s);", piece_of(self, stmt->store.value->dtype), at.arguments,
+                    value);
+    else if (value && at.address && self->p->d->vector_classes)
+        source_line(self->p, "tec_scatter(%s, %s);", at.arguments, value);
+    else if (value && at.address && at.aligned)
         source_line(self->p, "*(%s *)%s = %s;", type, at.address, value);
     else if (value && at.address)
         source_line(self->p, "vstore%d(%s, 0, %s);", self->lanes, value, at.address);

@@ -73,6 +73,22 @@ template <int groups> static inline void tec_async_wait()
     tec_emulated->settle(groups);
 }
 
+/* One access of so many bytes, which the code that is traced makes as one. */
+template <int bytes> struct tec_piece {
+    typedef unsigned char word __attribute__((vector_size(bytes), may_alias));
+    template <typename T> static inline void load(const T *from, T *to)
+    {
+        word all = *(const volatile word *)from;
+        __builtin_memcpy(to, &all, bytes);
+    }
+    template <typename T> static inline void store(T *to, const T *from)
+    {
+        word all;
+        __builtin_memcpy(&all, from, bytes);
+        *(volatile word *)to = all;
+    }
+};
+
 /* ---- accesses: called by code compiled with -fsanitize-coverage=func,trace-loads,trace-stores ---- */
 
 #define TEC_TRACED(bytes)                                                                                    \

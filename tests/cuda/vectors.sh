@@ -1,0 +1,75 @@
+#!/bin/bash
+# vectors -- a vectorised loop of a CUDA kernel asks memory for 4 to 16 bytes at once, in the emulation and in the machine code,
+# with the results of single elements. Lanes that are no neighbours, or whose vectors do not begin at multiples, stay apart.
+set -eu
+. tests/cuda/emulation.inc
+nvdisasm=nvdisasm
+for folder in build/cuda /usr/local/cuda/bin; do
+    [ ! -x "$folder/nvdisasm" ] || nvdisasm=$folder/nvdisasm
+done
+
+fail() {
+    echo "vectors: $*" >&2
+    [ ! -f "$dir/out" ] || cat "$dir/out" >&2
+    exit 1
+}
+
+# checked WHAT REQUESTS SED: of the kernel so edited, with n = 3 rows; how often warps ask for global memory.
+checked() {
+    sed "$3" $kernels/vectors.te >"$dir/k.te"
+    rm -f "$dir/counts"
+    TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
+        "$TEC" te "$dir/k.te" --target "cuda -arch=sm_80" --dim n=3 --check >"$dir/out" 2>&1 || fail "$1"
+    read -r _ _ requests _ <"$dir/counts"
+    echo "$1: $requests requests"
+    [ "$requests" = "$2" ] || fail "$1 makes $requests requests, not $2"
+}
+
+# machine WHAT INSTRUCTION...: the machine code of the kernel that was checked last has these.
+machine() {
+    local name=$1
+    shift
+    [ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
+    for arch in sm_75 sm_80 sm_90; do
+        "$TEC" te "$dir/k.te" --target "cuda -arch=$arch" --emit registers >"$dir/out" || fail "$name for $arch"
+        if grep -v ' 0 bytes spilled' "$dir/out"; then fail "$name for $arch spills"; fi
+        "$TEC" te "$dir/k.te" --target "cuda -arch=$arch" -o "$dir/k.tec" || fail "$name for $arch"
+        python3 - "$dir/k.tec" "$dir/k.cubin" <<'END'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+at = data.find(b"\x7fELF", 1)
+while at >= 0 and struct.unpack_from("<H", data, at + 18)[0] != 190:
+    at = data.find(b"\x7fELF", at + 1)
+open(sys.argv[2], "wb").write(data[at:])
+END
+        "$nvdisasm" -c "$dir/k.cubin" >"$dir/out" 2>&1 || fail "cannot disassemble (scripts/packages --install cuda)"
+        for instruction in "$@"; do
+            grep -qE " $instruction" "$dir/out" || fail "no $instruction in $name for $arch"
+        done
+    done
+}
+
+# Of 3 rows of 1,024 elements, two operands and a result: 3 * 3 * 1024 / 32 / lanes.
+checked "single elements" 288 's/vectorize(x2)/unroll(x2)/; s/32, 4/32, 1/'
+checked "f32 x 4" 72 ''
+machine "f32 x 4" 'LDG\.E\.128' 'STG\.E\.128'
+checked "f32 x 2" 144 's/32, 4/32, 2/'
+machine "f32 x 2" 'LDG\.E\.64' 'STG\.E\.64'
+checked "f32 x 8" 72 's/32, 4/32, 8/' # two pieces of 16 bytes
+checked "f64 x 2" 144 's/\([0-9]\.[0-9]\)/f64(\1)/g; s/: f32/: f64/g; s/32, 4/32, 2/'
+machine "f64 x 2" 'LDG\.E\.128' 'STG\.E\.128'
+checked "i32 x 4" 72 's/f32/i32/g; s/0\.5/7/; s/2\.0/1234567890/; s/exp(C\[y, x\])/-C[y, x]/; s/ \/ 3\.0/ * 1000003/'
+for type in i8 u8; do
+    for lanes in 4 8 16; do
+        checked "$type x $lanes" $((288 / lanes)) "s/f32/$type/g; s/0\\.5/$type(7)/; s/2\\.0/$type(99)/; s/exp(C\\[y, x\\])/C[y, x] * B[y, x]/
+            s/ \\/ 3\\.0//; s/32, 4/32, $lanes/"
+    done
+done
+machine "u8 x 16" 'LDG\.E\.128' 'STG\.E\.128'
+checked "i64 x 2" 144 's/f32/i64/g; s/0\.5/i64(7)/; s/2\.0/i64(1234567890123)/; s/exp(C\[y, x\])/-C[y, x]/; s/ \/ 3\.0//; s/32, 4/32, 2/'
+# A row of 1,022: every second one begins between two vectors, and each element is asked for by itself; the last of a
+# row are guarded, one by one.
+checked "rows that are no vectors" 288 's/1024/1022/g'
+# Casts: the vectors of both types.
+checked "from ints to floats" 72 's/A: f32/A: i8/; s/A\[y, x\]/f32(A[y, x])/g'
+echo "vectors: ok"
