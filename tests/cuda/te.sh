@@ -38,6 +38,10 @@ same product --dim n=37
 same two --dim n=3
 same plain
 same zeros --dim n=41
+same one_block
+same one_block_warps
+"$TEC" te tests/tools/gpu/one_block_warps.te --target "$target" --emit cuda >"$dir/out"
+[ "$(sed '1,/__global__/d' "$dir/out" | grep -c 'tec_shuffle_xor')" -ge 5 ] || fail "partial results are not combined in registers"
 same scan --dim n=5
 same edges --dim n=21
 # Below 2^15 rows and columns indices have 32 bits, beyond that 64.

@@ -26,6 +26,8 @@ same product --dim n=37
 same two --dim n=3
 same plain
 same zeros --dim n=41
+same one_block
+same one_block_warps
 same scan --dim n=5
 same edges --dim n=21
 same meet --dim n=1
