@@ -12,7 +12,8 @@
  */
 #include "space/gpu.h"
 
-enum { MAX_LOOPS = 48, FEW_TERMS = 16 };
+/* threads that fill a device: fewer results than those have lanes for are computed one by one */
+enum { MAX_LOOPS = 48, FEW_TERMS = 16, ENOUGH_THREADS = 8192 };
 enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION, THREADS_ON_BOTH };
 
 static const char *const thread_words[] = {"results", "reduction", "both"};
@@ -20,8 +21,9 @@ static const char *const thread_words[] = {"results", "reduction", "both"};
 typedef struct {
     int64_t threads;
     int on;
-    bool across; /* tiles of what it reads go through shared memory */
-    bool warps;  /* threads lie along y and x */
+    bool across;   /* tiles of what it reads go through shared memory */
+    bool warps;    /* threads lie along y and x */
+    int64_t lanes; /* neighbours that a thread computes as a vector; 1: none */
 } gpu_nest;
 
 /* ---- nests ---- */
@@ -84,7 +86,8 @@ static gpu_nest declare_nest(tec_knobs *knobs, const space_shape *shape, const s
 {
     static const int64_t both[] = {0, 1};
     const space_stage *root = root_of(shape);
-    gpu_nest c = {.threads = threads, .on = THREADS_ON_RESULTS};
+    static const int64_t lanes[] = {1, SPACE_GPU_LANES};
+    gpu_nest c = {.threads = threads, .on = THREADS_ON_RESULTS, .lanes = 1};
     bool alone = stage == root && !has_guests(shape);
 
     if (space_gpu_may_share(stage) && stage->n_spatial > 0)
@@ -92,6 +95,11 @@ static gpu_nest declare_nest(tec_knobs *knobs, const space_shape *shape, const s
                                threads_at_start(stage, alone));
     if (alone && stage->part == SPACE_NEST && space_gpu_reads_across(shape, stage))
         c.across = space_pick(knobs, stage, "tiles", both, 2, 1) != 0;
+    if (alone && stage->part == SPACE_NEST && !c.across && space_gpu_has_lanes(shape, stage)) {
+        int64_t n = results_of(stage);
+        c.lanes = space_pick(knobs, stage, "lanes", lanes, 2,
+                             n && n < ENOUGH_THREADS * SPACE_GPU_LANES ? 1 : SPACE_GPU_LANES);
+    }
     tec_knob_require(
         knobs, stage->part == SPACE_NEST && (stage == root || (stage->reader == root && root->n_spatial > 1)),
         "'%s' would need a launch of its own, beside that of '%s'", stage->name, root->name);
@@ -138,7 +146,7 @@ typedef struct {
 static bool cut_root(sched *schedule, const space_shape *shape, const gpu_nest *nest, root_loops *out)
 {
     const space_stage *g = root_of(shape);
-    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *last;
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *last, *lane[2];
     int n_reduce, n = space_own_loops(schedule, g->name, NULL, spatial, reduce, &n_reduce);
 
     if (nest->on == THREADS_ON_REDUCTION) {
@@ -146,10 +154,17 @@ static bool cut_root(sched *schedule, const space_shape *shape, const gpu_nest *
         out->block = out->thread && n ? space_fuse(schedule, spatial, n) : NULL;
         return out->thread && (!n || out->block);
     }
+    if (nest->lanes > 1) {
+        if (!sched_split(schedule, spatial[n - 1], TEC_GUARD, lane, (int64_t[]){TEC_INFER, nest->lanes}, 2))
+            return false;
+        spatial[n - 1] = lane[0];
+    }
     last = has_guests(shape) ? spatial[n - 1] : space_fuse(schedule, spatial, n);
     if (!last || !sched_split(schedule, last, TEC_GUARD, part, (int64_t[]){TEC_INFER, nest->threads}, 2))
         return false;
     out->thread = part[1];
+    if (nest->lanes > 1 && !sched_annotate(schedule, lane[1], IR_VECTORISED))
+        return false;
     out->block = !has_guests(shape) ? part[0] : n > 1 ? space_fuse(schedule, spatial, n - 1) : NULL;
     return out->block || n == 1;
 }

@@ -29,6 +29,12 @@ bool space_gpu_deal_out_copy(sched *schedule, const char *copy, const char *at, 
 /* Several threads may have partial results of the reduction. */
 bool space_gpu_may_share(const space_stage *stage);
 
+/* ---- space/gpu_lanes.c ---- */
+
+enum { SPACE_GPU_LANES = 4 };
+/* Whether each thread of an element-wise stage may compute so many neighbours, as one vector. */
+bool space_gpu_has_lanes(const space_shape *shape, const space_stage *stage);
+
 /* ---- space/gpu_across.c ---- */
 
 /* Whether threads of one block are several whole warps, which combine partial results by shuffles. */

@@ -484,10 +484,27 @@ static bool fits_block(const space_shape *shape, const space_tiled *stages, gpu_
            shared_of(shape, tiled, stages) <= most;
 }
 
-/* No blocks where the copies for the whole reduction are small, as those of a depthwise convolution are.
- * Otherwise the longest block up to START_REDUCE that fits; a block of a warp's length where threads wait
- * less for banks then, as they do where a warp copies one row of an operand. Where none fits, nothing is
- * copied. */
+/* Whether blocks of the reduction copy elements again that the block before them has copied: much more than
+ * the copies of the whole reduction, which leave room for several blocks of threads too.
+ *
+ *     Y[c, y, x] = sum[i: 3, j: 3](X[c, y*2 + i, ..]), 16 values of y:   31 rows of X for each i, 33 for all
+ *
+ * The block is that of `tiled`, which stays as it is. */
+static bool copies_again(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled, int64_t block)
+{
+    int64_t most = shared_bytes(shape) < START_SHARED ? shared_bytes(shape) : START_SHARED;
+    int64_t blocks = longest(stages)->extent / block, once = shared_of(shape, tiled, stages), whole;
+
+    tiled->reduce_block = 0;
+    whole = shared_of(shape, tiled, stages);
+    tiled->reduce_block = block;
+    return whole <= most && blocks * once > 3 * whole / 2;
+}
+
+/* No blocks where the copies for the whole reduction are small, as those of a depthwise convolution are, or
+ * where blocks would copy most elements again. Otherwise the longest block up to START_REDUCE that fits; a
+ * block of a warp's length where threads wait less for banks then, as they do where a warp copies one row of
+ * an operand. Where none fits, nothing is copied. */
 static void start_reduce_block(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled)
 {
     int64_t block = START_REDUCE;
@@ -496,6 +513,10 @@ static void start_reduce_block(const space_shape *shape, const space_tiled *stag
         return;
     while (block > 0 && !fits_block(shape, stages, tiled, block))
         block /= 2;
+    if (block > 0 && copies_again(shape, stages, tiled, block)) {
+        tiled->reduce_block = 0;
+        return;
+    }
     if (block == START_REDUCE) {
         int waits = waits_of(shape, tiled, stages);
 

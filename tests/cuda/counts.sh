@@ -10,12 +10,12 @@ fail() {
     exit 1
 }
 
-# count FILE [OPTIONS]: transactions, fewest, conflicts of its first launch.
+# count FILE [OPTIONS]: requests, transactions, fewest, conflicts of its first launch.
 count() {
     rm -f "$dir/counts"
     TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
         "$TEC" te "$1" --target "cuda -arch=sm_80" --check "${@:2}" >"$dir/out" 2>&1 || { cat "$dir/out"; fail "$1"; }
-    read -r _ _ _ transactions fewest _ _ conflicts <"$dir/counts"
+    read -r _ _ requests transactions fewest _ _ conflicts <"$dir/counts"
     echo "$(basename "$1" .te): $transactions transactions, $fewest needed, $conflicts conflicts"
 }
 
@@ -38,7 +38,7 @@ done
 # Default schedules: at most 9/4 of the fewest transactions (rows with a border begin between two of them), no conflicts and no
 # spills. Of the pointwise one only the copy has conflicts, where a warp goes from one row of 55 to the next.
 for name in product transposed transposed_both gemv conv depthwise strided strided_depthwise strided_pointwise \
-    strided_border softmax transpose columns total; do
+    strided_border softmax transpose columns total elementwise; do
     count $kernels/default/$name.te
     [ "$transactions" -le $((9 * fewest / 4)) ] || fail "the default $name is not coalesced"
     [ "$conflicts" -le "$([ $name = strided_pointwise ] && echo 500 || echo 0)" ] || fail "the default $name has conflicts of banks"
@@ -46,6 +46,9 @@ for name in product transposed transposed_both gemv conv depthwise strided strid
     [ "$(wc -l <"$dir/counts")" = "$launches" ] || fail "the default $name makes other launches than $launches"
     case $name in
     transpose | columns) [ "$transactions" = "$fewest" ] || fail "the default $name is not coalesced" ;;
+    elementwise) # each warp asks once for 128 elements of A, b, B and C
+        [ "$requests" = 8192 ] && [ "$transactions" = "$fewest" ] || fail "$name asks $requests times" ;;
+    strided_depthwise) [ "$transactions" -le 28576 ] || fail "blocks of the reduction copy rows again" ;;
     total) [ "$transactions" -le 125300 ] || fail "the parts of the sum do not begin where transactions do" ;;
     esac
     for arch in sm_75 sm_80 sm_90; do
