@@ -111,6 +111,19 @@ static bool measure_at(tune_session *session, const tune_task *task, const char 
     return true;
 }
 
+/* As fast as each would have been when the first was measured: see autotune/anchor.c. */
+static void correct_drift(tune_result *result, int count)
+{
+    double first = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (result[i].status != STORE_OK || !(result[i].anchor > 0))
+            continue;
+        first = first > 0 ? first : result[i].anchor;
+        result[i].median *= first / result[i].anchor;
+    }
+}
+
 /* One extent after the other, so that all schedules meet the machine in the same state at each. */
 bool tune_measure_extents(tune_session *session, const tune_task *task, const char *const *trace, int count,
                           tune_result *result, double *loss)
@@ -122,6 +135,7 @@ bool tune_measure_extents(tune_session *session, const tune_task *task, const ch
 
         if (!measure_at(session, task_at(session->cx, task, extents->at[e]), trace, count, result))
             return false;
+        correct_drift(result, count);
         for (int i = 0; i < count; i++)
             if (result[i].status == STORE_OK && result[i].median < best)
                 best = result[i].median;

@@ -42,6 +42,9 @@ typedef struct {
     const double *costs; /* seconds for one call: of each repeat the median of its calls */
     int n_costs;
     double median, spread; /* as store_summarise gives them */
+    /* What the default schedule takes on the same device at that time, in seconds: see autotune/anchor.c.
+     * 0: unknown */
+    double anchor;
     bool checked;
     double build_seconds, run_seconds; /* wall time that the processes spent on it */
     /* What measured it. NULL: what the caller knows as its own device, or nothing came that far */
@@ -59,6 +62,8 @@ typedef struct {
     int repeats;
     /* seconds of unmeasured calls, and of rest, before the measurement; at least one call is unmeasured */
     double warm_up, cool_down;
+    /* trials of a task on a device after which its default schedule is measured again; 0: 8, -1: never */
+    int anchor_every;
     bool flush_cache;                  /* before each call */
     double build_timeout, run_timeout; /* 0: 10 s, 5 s */
     /* bytes that a candidate may allocate beside its arguments; 0: 4 GiB (as a builder at least) */

@@ -195,6 +195,7 @@ static tune_result result_of(tec_context *cx, const tune_item *item, int index)
     r.costs = base_copy(cx, trial->costs + (size_t)index * (size_t)trial->n_costs,
                         (size_t)trial->n_costs * sizeof *trial->costs);
     r.checked = item->checks;
+    r.anchor = trial->anchor;
     store_summarise(r.costs, r.n_costs, &r.median, &r.spread);
     return r;
 }

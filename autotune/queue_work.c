@@ -215,6 +215,15 @@ static tune_asked run_modules(tune_queue *queue, tune_runner *runner, tune_item 
     return got;
 }
 
+/* Behind an item. False: the device was lost. */
+static bool drop_anchor(const tune_queue *queue, tune_runner *runner, tune_item *item)
+{
+    enum { USUALLY = 8 };
+    int every = queue->o.measure.anchor_every;
+
+    return tune_anchor(runner, &queue->limits, every ? every : USUALLY, &item->trial);
+}
+
 /* Without the lock. */
 static tune_asked run_item(tune_queue *queue, tune_runner *runner, tune_item *item, char why[TUNE_WHY])
 {
@@ -311,6 +320,7 @@ static tune_readiness prepare(tune_queue *queue, tune_runner *runner)
     forget_ahead(queue, runner);
     pthread_mutex_unlock(&queue->lock);
     tune_runner_forget(runner);
+    runner->anchor = (tune_runner_anchor){0};
     tune_readiness got = runner->prepare(runner, why);
     pthread_mutex_lock(&queue->lock);
     runner->task = 0;
@@ -329,7 +339,8 @@ static bool measure_item(tune_queue *queue, tune_runner *runner, tune_item *item
     pthread_mutex_unlock(&queue->lock);
     tune_asked got = run_item(queue, runner, item, why);
     bool good = got == TUNE_ASK_ANSWERED || got == TUNE_ASK_DIED;
-    bool keeps = good && (!runner->keeps || runner->keeps(runner));
+    bool keeps = good && (got != TUNE_ASK_ANSWERED || drop_anchor(queue, runner, item)) &&
+                 (!runner->keeps || runner->keeps(runner));
     pthread_mutex_lock(&queue->lock);
     finish_item(queue, runner, item, got, why);
     if (got == TUNE_ASK_BROKEN)

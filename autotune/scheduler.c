@@ -4,8 +4,23 @@
 #include <math.h>
 #include <string.h>
 
-void tune_curve_add(tec_context *cx, tune_curve *curve, double best)
+static double best_of(const tune_curve *curve)
 {
+    return curve->n ? curve->best[curve->n - 1] : INFINITY;
+}
+
+/* Whether the time is shorter than the curve's beyond the noise: by more than the luck of the fastest of some
+ * dozens, and by a percent, which is the least that is ever adopted. */
+static bool is_gain(const tune_curve *curve, double best, double noise)
+{
+    const double luck = 2.5, least = 0.01;
+
+    return !isfinite(best_of(curve)) || best < best_of(curve) * (1 - fmax(least, luck * noise));
+}
+
+void tune_curve_add(tec_context *cx, tune_curve *curve, double best, double noise)
+{
+    best = is_gain(curve, best, noise) ? best : best_of(curve);
     if (curve->n == curve->cap) {
         double *larger = base_array(cx, double, curve->cap ? 2 * curve->cap : 32);
 
@@ -15,11 +30,6 @@ void tune_curve_add(tec_context *cx, tune_curve *curve, double best)
         curve->cap = curve->cap ? 2 * curve->cap : 32;
     }
     curve->best[curve->n++] = best;
-}
-
-static double best_of(const tune_curve *curve)
-{
-    return curve->n ? curve->best[curve->n - 1] : INFINITY;
 }
 
 double tune_total_seconds(const tune_curve *curve, int n)
@@ -56,21 +66,30 @@ static double behind_family(const tune_curve *all, int count, const tune_curve *
     return fmax(0, best_of(curve) - curve->flops / (2 * rate));
 }
 
-/* Batches since the last one that brought half a percent. */
+/* Batches since the last one that brought something. */
 static int stale(const tune_curve *curve)
 {
     int i = curve->n - 1;
 
-    while (i > 0 && !(best_of(curve) < 0.995 * curve->best[i - 1]))
+    while (i > 0 && !(best_of(curve) < curve->best[i - 1]))
         i--;
     return curve->n - 1 - i;
+}
+
+/* What is left of the hope after batches that brought nothing. */
+static double patience(int stale)
+{
+    enum { GRANTED = 3 };
+
+    return stale > GRANTED ? exp2((GRANTED - stale) / 2.0) : 1;
 }
 
 static double hoped_gain(const tune_curve *all, int n, const tune_curve *curve)
 {
     enum { WINDOW = 3 };
     const double from_past = 0.3;
-    double hope = fmin(best_of(curve) / (curve->asked + stale(curve)), behind_family(all, n, curve));
+    double hope = fmin(best_of(curve) / (curve->asked + stale(curve)), behind_family(all, n, curve)) *
+                  patience(stale(curve));
 
     return curve->weight * (from_past * slope(curve, WINDOW) + (1 - from_past) * hope);
 }

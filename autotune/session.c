@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tec/runtime.h"
@@ -169,8 +170,24 @@ static const char *copied(tec_context *cx, const char *text)
     return base_strdup(cx, text ? text : "");
 }
 
+/* The times as they were when the task's default schedule was measured first, if the machine has become
+ * slower or faster by a factor since (autotune/anchor.c): all trials are compared with each other, and are
+ * kept so. */
+static void correct_drift(const tune_tuned *tuned, tune_result *result, double *costs)
+{
+    double first = tuned->state.first,
+           factor = result->anchor > 0 && first > 0 && isfinite(first) ? first / result->anchor : 1;
+
+    result->costs = costs;
+    for (int i = 0; i < result->n_costs; i++)
+        costs[i] *= factor;
+    result->median *= factor;
+    result->spread *= factor;
+}
+
 /* The result lives as long as the session. */
-static void keep_result(tune_session *session, tune_sample *sample, const tune_result *result)
+static void keep_result(tune_session *session, const tune_tuned *tuned, tune_sample *sample,
+                        const tune_result *result)
 {
     sample->result = *result;
     sample->result.stage = copied(session->cx, result->stage);
@@ -179,8 +196,8 @@ static void keep_result(tune_session *session, tune_sample *sample, const tune_r
     sample->result.device = result->device ? base_strdup(session->cx, result->device) : NULL;
     sample->result.device_text = result->device_text ? base_strdup(session->cx, result->device_text) : NULL;
     sample->result.driver = copied(session->cx, result->driver);
-    sample->result.costs =
-        base_copy(session->cx, result->costs, (size_t)result->n_costs * sizeof *result->costs);
+    correct_drift(tuned, &sample->result,
+                  base_copy(session->cx, result->costs, (size_t)result->n_costs * sizeof *result->costs));
 }
 
 /* A trial with a record counts as measured. `reused`: by another job. */
@@ -336,7 +353,7 @@ static bool collect(tune_session *session, tune_batch *batch)
             good = got >= 0;
             if (got != 1)
                 break;
-            keep_result(session, t, &r);
+            keep_result(session, &session->task[batch->task], t, &r);
         } else
             use_record(session, t);
         count_trial(session, &session->task[batch->task], t);
@@ -376,13 +393,31 @@ static void teach_explorer(const tune_tuned *tuned, const tune_batch *batch)
     }
 }
 
+/* By what share one measurement of a candidate differs from the next: the median over a batch of what its
+ * repeats tell. Of m repeats with the median distance d from their median, 1.4826 d is the standard
+ * deviation, and 1.2533 / sqrt(m) of that the one of their median, which is what is measured. */
+static double noise_of(const tune_batch *batch)
+{
+    double noise[TUNE_MAX_BATCH];
+    int n = 0;
+
+    for (int i = 0; i < batch->n; i++) {
+        const tune_result *r = &batch->trial[i]->result;
+
+        if (r->status == STORE_OK && r->n_costs > 1)
+            noise[n++] = 1.2533 * 1.4826 * r->spread / r->median / sqrt(r->n_costs);
+    }
+    qsort(noise, (size_t)n, sizeof *noise, base_compare_doubles);
+    return n ? noise[n / 2] : 0;
+}
+
 static bool learn(tune_session *session, const tune_batch *batch)
 {
     tune_tuned *tuned = &session->task[batch->task];
 
     teach_explorer(tuned, batch);
     tune_curve_add(session->cx, &session->curve[batch->task],
-                   tuned->state.best > 0 ? tuned->state.best : INFINITY);
+                   tuned->state.best > 0 ? tuned->state.best : INFINITY, noise_of(batch));
     session->curve[batch->task].ended |= tuned->state.failure != NULL;
     double start = tec_clock();
     bool good = teach_model(session, tuned, batch);

@@ -46,6 +46,7 @@ typedef struct {
     tune_failure failure[WORKER_MODULES];
     double *costs; /* n * n_costs, allocated by the run */
     int n_costs;
+    double anchor; /* seconds of the default schedule on the same runner at that time; 0: unknown */
     double load_seconds, check_seconds, timed_seconds, seconds;
     int64_t clock_mhz;
     double temperature;
@@ -74,6 +75,13 @@ typedef enum {
 } tune_readiness;
 
 enum { TUNE_GIVEN = 3 }; /* fewer than a runner keeps: what was used lately is there */
+
+/* How fast the default schedule of the task that a runner measures is on it: see tune_anchor. */
+typedef struct {
+    uint64_t key; /* of task and inputs; 0: none yet */
+    double seconds;
+    int age; /* trials since it was measured */
+} tune_runner_anchor;
 
 typedef struct tune_runner tune_runner;
 struct tune_runner {
@@ -113,6 +121,7 @@ struct tune_runner {
     /* Those whose reference outputs it has, so that it is not asked for a run that it cannot make; of the
      * runner's own thread. The last one first; 0: none. */
     uint64_t given[TUNE_GIVEN];
+    tune_runner_anchor anchor; /* of the runner's own thread */
 };
 
 /* The runner begins anew: it has no reference outputs any more. */
@@ -122,6 +131,11 @@ void tune_runner_forget(tune_runner *runner);
  * reason. */
 tune_asked tune_run_with(tune_runner *runner, const tune_limits *limits, tune_trial *trial,
                          char why[TUNE_WHY]);
+
+/* Behind a trial that ran: says in trial->anchor how fast the default schedule is on this runner now. The
+ * default schedule is measured for that where `every` trials went by since it was, or another task was
+ * measured; every < 0: never. False: the device was lost meanwhile; the trial keeps its costs. */
+bool tune_anchor(tune_runner *runner, const tune_limits *limits, int every, tune_trial *trial);
 
 /* ---- builders ---- */
 

@@ -40,12 +40,21 @@ typedef struct {
     const char *rival; /* the second one of the pair that waits */
     bool symbolic;     /* task 0 has an extent with a range */
     double noise;      /* of comparisons: the share by which pairs differ at random */
+    double ramp;       /* the share by which the machine gets slower with each measurement */
+    bool anchored;     /* results say what the default schedule takes at their time */
+    bool fair;         /* comparisons tell the true costs */
+    const char *flat;  /* the task whose candidates all cost the same; NULL: none */
+    double scatter;    /* of the repeats of a trial: the share by which they differ at random */
+    uint64_t random;   /* for that */
+    const tune_candidate *pair[2];
 } fake_state;
 static fake_state fake;
 
 /* At each extent another schedule is the fastest. */
 static double fake_cost(const tune_candidate *c)
 {
+    if (fake.flat && strcmp(c->task->name, fake.flat) == 0)
+        return 1e-3;
     uint64_t state = base_hash(c->trace, strlen(c->trace), c->task->extents ? (uint64_t)c->task->dims[0] : 7);
 
     return 1e-3 * (1 + base_random_unit(&state));
@@ -60,7 +69,17 @@ static bool fake_fails(const tune_candidate *c)
 
 static tune_result fake_result(tec_context *cx, const tune_candidate *c)
 {
-    double *cost = base_array(cx, double, 3);
+    enum { REPEATS = 3 };
+    const tune_candidate standard = {.task = c->task, .trace = c->task->default_trace};
+    double *cost = base_array(cx, double, REPEATS), slow = 1 + fake.ramp * fake.measured;
+    tune_result good = {.status = STORE_OK,
+                        .stage = "",
+                        .error_kind = "",
+                        .error = "",
+                        .costs = cost,
+                        .n_costs = REPEATS,
+                        .anchor = fake.anchored ? slow * fake_cost(&standard) : 0,
+                        .checked = c->check};
 
     if (fake_fails(c))
         return fake.wrong ? (tune_result){.status = STORE_WRONG,
@@ -71,16 +90,10 @@ static tune_result fake_result(tec_context *cx, const tune_candidate *c)
                                           .stage = "run",
                                           .error_kind = "SIGSEGV",
                                           .error = "signal 11"};
-    for (int i = 0; i < 3; i++)
-        cost[i] = fake_cost(c);
-    return (tune_result){.status = STORE_OK,
-                         .stage = "",
-                         .error_kind = "",
-                         .error = "",
-                         .costs = cost,
-                         .n_costs = 3,
-                         .median = cost[0],
-                         .checked = c->check};
+    for (int i = 0; i < REPEATS; i++)
+        cost[i] = slow * fake_cost(c) * (1 + fake.scatter * (base_random_unit(&fake.random) - 0.5));
+    store_summarise(cost, REPEATS, &good.median, &good.spread);
+    return good;
 }
 
 static bool fake_submit(tune_measurer *m, tec_context *cx, const tune_candidate *c, int n)
@@ -121,7 +134,8 @@ static bool fake_submit_pair(tune_measurer *m, tec_context *cx, const tune_candi
 {
     (void)m;
     (void)cx;
-    (void)a;
+    fake.pair[0] = base_copy(fake.cx, a, sizeof *a);
+    fake.pair[1] = base_copy(fake.cx, b, sizeof *b);
     fake.rival = b->trace;
     return true;
 }
@@ -138,6 +152,8 @@ static int fake_collect_pair(tune_measurer *m, tec_context *cx, tune_result out[
     for (int i = 0; i < PAIRS; i++) {
         cost[0][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5));
         cost[1][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5)) / (1 + fake.advantage);
+        for (int k = 0; k < 2 && fake.fair; k++)
+            cost[k][i] = fake_cost(fake.pair[k]);
     }
     for (int i = 0; i < 2; i++) {
         out[i] = (tune_result){.status = STORE_OK,

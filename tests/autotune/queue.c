@@ -17,6 +17,9 @@ typedef struct {
     int sleep_us;         /* at most, for each */
     int lost_one_in;      /* of the questions, at random; 0: none */
     int lose, cut, doubt; /* so many questions from now on are answered by the device's end, or so */
+    int lose_at;          /* the number of the question that its end answers; 0: none */
+    double slower;        /* the share by which it gets slower with each question */
+    int unchecked;        /* measurements without a check: anchors */
     int fail_to_prepare;  /* leaves at once */
     int forget_at;        /* the number of a question before which it loses its reference outputs; 0: none */
     bool has_reference;
@@ -58,7 +61,8 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
                             worker_answer *a, double *costs, tune_failure *f)
 {
     device *d = (device *)r;
-    bool lost = d->lose > 0 || (d->lost_one_in && base_random(&d->random) % (uint64_t)d->lost_one_in == 0);
+    bool lost = d->lose > 0 || d->asked + 1 == d->lose_at ||
+                (d->lost_one_in && base_random(&d->random) % (uint64_t)d->lost_one_in == 0);
     uint64_t state = base_hash(j->modules[0].data, j->modules[0].size, 7);
 
     (void)seconds;
@@ -86,7 +90,8 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
         return TUNE_ASK_ANSWERED;
     }
     for (int i = 0; i < 3; i++)
-        d->cost[i] = 1e-3 * (1 + base_random_unit(&state));
+        d->cost[i] = 1e-3 * (1 + base_random_unit(&state)) * (1 + d->slower * d->asked);
+    d->unchecked += question == WORKER_MEASURE && !j->check;
     *a = (worker_answer){.n_costs = 3, .costs = {d->cost, d->cost}, .clock_mhz = 1500, .temperature = 41.5};
     for (int i = 1; i < 3; i++)
         d->cost[i] = d->cost[0];
@@ -415,6 +420,57 @@ static const char *trials_of(const char *job)
     for (int i = 0; i < line.n && line.at[i]; i++)
         base_addf(fake.cx, &all, "%s\n", (char *)line.at[i]);
     return base_text_str(fake.cx, &all);
+}
+
+/* Four devices that become slower, each at its own pace: a candidate and the default schedule on the same
+ * device have the same ratio all the time. */
+Test(queue, says_what_the_default_schedule_takes_there_and_then)
+{
+    enum { N = 7, ROUNDS = 6 };
+    tune_result first[N], r[N];
+    int anchors = 0;
+
+    for (int i = 0; i < DEVICES; i++)
+        devices[i].slower = 0.001 * i;
+    open_queue(DEVICES, false);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++) {
+            const tune_candidate c = {.task = fake.task[0], .trace = traces[i + 1], .seed = 1, .check = true};
+
+            cr_assert(m->submit(m, fake.cx, &c, 1), "%s", tec_context_error(fake.cx));
+        }
+        collect(fake.task[0], r, N);
+        for (int i = 0; i < N; i++) {
+            cr_assert(r[i].status == STORE_OK && r[i].anchor > 0);
+            if (round > 0)
+                cr_expect_float_eq(r[i].median / r[i].anchor, first[i].median / first[i].anchor, 0.05);
+        }
+        if (round == 0)
+            memcpy(first, r, sizeof first);
+    }
+    for (int i = 0; i < DEVICES; i++)
+        anchors += devices[i].unchecked;
+    cr_expect(anchors >= ROUNDS * N / 8 && anchors <= ROUNDS * N / 8 + DEVICES, "%d anchors for %d trials",
+              anchors, ROUNDS * N);
+}
+
+/* A device that is lost while the default schedule is measured again is another one from then on, and the
+ * trial before keeps its result. */
+Test(queue, a_device_that_is_lost_at_an_anchor_costs_no_trial)
+{
+    const tune_candidate c = {.task = fake.task[0], .trace = traces[1], .seed = 1, .check = true};
+    tune_result r;
+
+    devices[0].lose_at = 3; /* the reference outputs, the candidate, its anchor */
+    open_queue(1, false);
+    cr_assert(m->submit(m, fake.cx, &c, 1), "%s", tec_context_error(fake.cx));
+    collect(fake.task[0], &r, 1);
+    cr_expect(r.status == STORE_OK && r.n_costs == 3 && r.anchor == 0);
+    cr_assert(m->submit(m, fake.cx, &c, 1), "%s", tec_context_error(fake.cx));
+    collect(fake.task[0], &r, 1);
+    cr_expect(r.status == STORE_OK && r.anchor > 0);
+    cr_expect_eq(devices[0].prepared, 2);
+    cr_expect_eq(m->stats(m).repeated, 0);
 }
 
 /* A job from nothing, with n devices, in a store of its own. Its trials, in `cx`. */

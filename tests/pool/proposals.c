@@ -60,7 +60,8 @@ static void replace_costs(tec_context *cx, const tune_candidate *candidate, tune
     result->costs = fixed.costs;
     result->n_costs = fixed.n_costs;
     result->median = fixed.median;
-    result->spread = 0;
+    result->spread = fixed.spread;
+    result->anchor = fixed.anchor;
     if (result->device && strncmp(result->device, "s0/", 3) == 0)
         front.of_slow++;
     else
