@@ -416,6 +416,28 @@ static bool take_back(tune_session *session, tune_tuned *tuned)
     return done;
 }
 
+bool tune_take_back_task(tune_session *session, int task)
+{
+    tune_tuned *tuned = &session->task[task];
+
+    tuned->state.only_alone = true;
+    return take_back(session, tuned);
+}
+
+void tune_set_times(tune_session *session, int task, double before, double after, double noise)
+{
+    tune_state *state = &session->task[task].state;
+
+    state->before = before;
+    state->after = after;
+    state->noise = noise;
+}
+
+bool tune_keep_times(tune_session *session)
+{
+    return tune_write_records(session, NULL, 0, STORE_JOB_DONE);
+}
+
 bool tune_take_back(tune_session *session)
 {
     for (int i = 0; i < session->o.n_tasks; i++) {

@@ -88,6 +88,7 @@ typedef struct {
     /* schedules for ranges of the symbol, which were adopted because a single one loses more; NULL: none */
     const space_ranges *ranges, *stood_ranges; /* the latter would be used without this job */
     bool adopted;                              /* a schedule that this job found */
+    bool only_alone; /* one was faster by itself and not in the model: tune_take_back_task */
     /* The schedules with these two times; NULL: no comparison was begun in this session. */
     const char *stood, *stands;
 } tune_state;
@@ -103,6 +104,16 @@ bool tune_adopt(tune_session *session);
 /* After tune_adopt: what stood before is adopted again for each task whose schedule this session has changed,
  * because all of it together was not faster. */
 bool tune_take_back(tune_session *session);
+
+/* The same for one task that has no ranges, because its new schedule is not faster in the model. */
+bool tune_take_back_task(tune_session *session, int task);
+
+/* After tune_adopt: the seconds of a task's call before and after, as measured in the model, and three
+ * standard errors of their ratio, in place of those of its comparison. */
+void tune_set_times(tune_session *session, int task, double before, double after, double noise);
+
+/* After tune_adopt, and what was set or taken back since: keeps the times with the job. */
+bool tune_keep_times(tune_session *session);
 
 /* After tune_adopt: records schedules for ranges of a kernel that is none of the tasks, but whose versions
  * are, with the times of the schedule that stood for task `like`. Nothing is recorded where this session did

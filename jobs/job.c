@@ -269,6 +269,18 @@ static bool adopt_ranges(job *work)
     return true;
 }
 
+/* Each kernel between its neighbours. What is given back changes the company of the others, which are looked
+ * at again: for their times alone. */
+static bool judge_kernels(job *work)
+{
+    int lost = 0, none;
+
+    return job_compare_kernels(work->cx, &work->spec.from, work->db, work->session, &work->tasks, work->after,
+                               false, &lost) &&
+           (!lost || job_compare_kernels(work->cx, &work->spec.from, work->db, work->session, &work->tasks,
+                                         work->after, true, &none));
+}
+
 /* Nothing where no kernel has another schedule than before. False with an error. */
 static bool compare_whole(job *work)
 {
@@ -285,10 +297,10 @@ static bool compare_whole(job *work)
     }
     if (!any)
         return true;
-    if (!job_compare_whole(work->cx, &work->spec.from, work->db, session, &work->tasks, work->after,
-                           &work->whole))
+    if (!judge_kernels(work) || !job_compare_whole(work->cx, &work->spec.from, work->db, session,
+                                                   &work->tasks, work->after, &work->whole))
         return false;
-    return work->whole.wins ? adopt_ranges(work) : tune_take_back(session);
+    return (work->whole.wins ? adopt_ranges(work) : tune_take_back(session)) && tune_keep_times(session);
 }
 
 /* What the search found becomes what is used, for the model as a whole where that can be measured. */

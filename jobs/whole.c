@@ -2,15 +2,23 @@
  *
  *     A B  B A  A B  B A ...        each pair is one sample of log(a / b)
  *
- * A kernel is tuned with its data in the caches, and runs in the model with the data that its neighbours left
- * there. So the sum of the kernels' gains is a promise, and only the whole model keeps it or does not. Both
- * models are built in this process, from the records of the kernels that the job did not compare and from the
- * schedules before and after of those that it did. A model with symbols runs at each extent of their ranges,
- * and its time is the mean. Runs in turns meet a change of the machine's speed alike,
- * and the order within a pair changes from pair to pair.
+ * A kernel is tuned by itself, and runs in the model with the caches as its neighbours left them. So the gain
+ * of a comparison by itself is a guess, which two measurements in the model correct:
+ *
+ * - Each step of both models is timed. A kernel whose new schedule is not faster between its neighbours gets
+ *   the one back that stood, and the times of the table are those in the model: their sum is the sum of parts
+ *   of one run. Where a kernel was given back, its neighbours run in other company, so all are measured
+ *   again; that also keeps the choice of the winners out of the times that the table shows.
+ * - Then both models are timed as wholes, without the clock of the steps.
+ *
+ * Both models are built in this process, from the records of the kernels that the job did not compare and
+ * from the schedules before and after of those that it did. A model with symbols runs at each extent of their
+ * ranges, and its time is the mean. Runs in turns meet a change of the machine's speed alike, and the order
+ * within a pair changes from pair to pair.
  */
 #include "jobs/whole.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "autotune/source.h"
@@ -40,26 +48,39 @@ typedef struct {
     bool after;
 } schedules;
 
-/* Of a compared task; NULL: it is another one. */
-static const tune_state *compared(const schedules *self, const space_task *task)
+/* The number of a compared task; -1: it is another one. */
+static int find_compared(const schedules *self, const space_task *task)
 {
     for (int i = 0; i < self->tasks->n; i++) {
         const tune_state *state = tune_session_task(self->session, i);
 
         if (state->stood && strcmp(state->task->task->exact_key, task->exact_key) == 0)
-            return state;
+            return i;
     }
-    return NULL;
+    return -1;
 }
+
+static const tune_state *compared(const schedules *self, const space_task *task)
+{
+    int i = find_compared(self, task);
+
+    return i < 0 ? NULL : tune_session_task(self->session, i);
+}
+
+/* The word on a schedule's origin by which a step of the built model is known again as a task's. */
+#define OF_TASK "task %d of this job"
 
 static const char *best(const space_source *self, tec_context *cx, const space_task *task,
                         const target *machine, const char **origin)
 {
     const schedules *s = self->data;
-    const tune_state *state = compared(s, task);
+    int i = find_compared(s, task);
+    const tune_state *state = i < 0 ? NULL : tune_session_task(s->session, i);
 
-    if (state)
+    if (state) {
+        *origin = base_format(cx, OF_TASK, i);
         return s->after ? state->stands : state->stood;
+    }
     return s->others->best(s->others, cx, task, machine, origin);
 }
 
@@ -102,7 +123,8 @@ static bool take_error(tec_context *cx, const tec_error *err)
 }
 
 /* Builds the model with the schedules of the source. */
-static bool open_model(tec_context *cx, const job_source *from, const space_source *source, model *out)
+static bool open_model(tec_context *cx, const job_source *from, const space_source *source, bool profile,
+                       model *out)
 {
     const onnx_options import = {.dims = from->dims, .n_dims = from->n_dims};
     const graph_build_options o = {.target = from->target, .source = source};
@@ -113,8 +135,9 @@ static bool open_model(tec_context *cx, const job_source *from, const space_sour
     out->module = built ? graph_load(built) : NULL;
     if (!out->module)
         return false;
-    out->executor = tec_executor_new(out->module, tec_module_graph_name(out->module, 0),
-                                     &(tec_run_options){.threads = from->target->num_cores}, &err);
+    out->executor =
+        tec_executor_new(out->module, tec_module_graph_name(out->module, 0),
+                         &(tec_run_options){.threads = from->target->num_cores, .profile = profile}, &err);
     return out->executor || take_error(cx, &err);
 }
 
@@ -232,26 +255,190 @@ static bool run_in_turns(tec_context *cx, const model two[2], const points *at, 
     return true;
 }
 
-/* Both models are open at once: that they run in turns is the point. */
+/* ---- kernels in the model ---- */
+
+/* Times of the tasks of both models, pair by pair: of all steps of a task in one run. */
+typedef struct {
+    int n_tasks, n;
+    int *steps[2];    /* [n_tasks] */
+    double *costs[2]; /* [n_tasks * MOST_PAIRS] */
+} kernel_times;
+
+static double *costs_of(const kernel_times *self, int which, int task)
+{
+    return self->costs[which] + (size_t)task * MOST_PAIRS;
+}
+
+/* The task whose kernel a step runs; -1: none of the compared ones. */
+static int task_of(const tec_profile_row *row, int n_tasks)
+{
+    int i = -1;
+
+    return row->origin && sscanf(row->origin, OF_TASK, &i) == 1 && i >= 0 && i < n_tasks ? i : -1;
+}
+
+/* The times of the steps of a run, added to their tasks. */
+static void take_steps(kernel_times *self, int which, const model *of, double weight)
+{
+    tec_profile_row row;
+
+    for (int i = 0; i < tec_executor_n_steps(of->executor); i++) {
+        int task = tec_executor_profile(of->executor, i, &row) ? task_of(&row, self->n_tasks) : -1;
+
+        if (task >= 0)
+            costs_of(self, which, task)[self->n] += weight * row.total_s;
+    }
+}
+
+static void count_steps(kernel_times *self, int which, const model *of)
+{
+    tec_profile_row row;
+
+    for (int i = 0; i < tec_executor_n_steps(of->executor); i++) {
+        int task = tec_executor_profile(of->executor, i, &row) ? task_of(&row, self->n_tasks) : -1;
+
+        if (task >= 0)
+            self->steps[which][task]++;
+    }
+}
+
+/* One run of a model at all points, step by step. */
+static bool run_steps(tec_context *cx, kernel_times *self, int which, const model *of, const points *at)
+{
+    tec_error err = {0};
+
+    for (int p = 0; p < at->n; p++) {
+        if (at->n > 1 && !feed(cx, of, at, p))
+            return false;
+        tec_executor_profile_reset(of->executor);
+        if (!tec_executor_run(of->executor, &err))
+            return take_error(cx, &err);
+        take_steps(self, which, of, at->at[p].weight);
+    }
+    return true;
+}
+
+/* Each model runs once before, so that its steps are known and no page is touched for the first time. */
+static bool run_steps_in_turns(tec_context *cx, const model two[2], const points *at, kernel_times *out)
+{
+    double end = tec_clock() + seconds, first;
+
+    for (int k = 0; k < 2; k++) {
+        if (!feed(cx, &two[k], at, 0) || !run_once(cx, &two[k], at, &first))
+            return false;
+        count_steps(out, k, &two[k]);
+    }
+    for (; out->n < MOST_PAIRS && (out->n < LEAST_PAIRS || tec_clock() < end); out->n++)
+        for (int k = 0; k < 2; k++)
+            if (!run_steps(cx, out, k ^ (out->n % 2), &two[k ^ (out->n % 2)], at))
+                return false;
+    return true;
+}
+
+/* ---- both models ---- */
+
+typedef struct {
+    model two[2];
+    base_held held[2];
+    const points *at;
+} both;
+
+/* Both models are open at once: that they run in turns is the point. False with an error; they are to be
+ * closed in any case. */
+static bool open_both(tec_context *cx, const job_source *from, store *db, const tune_session *session,
+                      const job_tasks *tasks, const space_ranges *const *after, bool profile, both *out)
+{
+    bool good = true;
+
+    *out = (both){.at = NULL};
+    for (int i = 0; i < 2; i++) {
+        schedules s = {session, tune_source(cx, db), tasks, after, i == 1};
+
+        base_hold(cx, &out->held[i], close_model, &out->two[i]);
+        good = good && open_model(cx, from, &(space_source){.best = best, .ranges = ranges, .data = &s},
+                                  profile, &out->two[i]);
+    }
+    out->at = good ? make_points(cx, from, out->two[0].module) : NULL;
+    return out->at;
+}
+
+static void close_both(both *open)
+{
+    for (int i = 1; i >= 0; i--)
+        base_drop(&open->held[i]);
+}
+
+/* Of a task that both models run in equally many steps, and whose kernel has one schedule for all calls. */
+static bool is_seen(const tune_session *session, const kernel_times *times, int task)
+{
+    const tune_state *state = tune_session_task(session, task);
+
+    return !state->task->extents && times->steps[0][task] > 0 &&
+           times->steps[0][task] == times->steps[1][task];
+}
+
+/* Of one call. What was not adopted runs the same code in both models: its time is that of the first. */
+static void tell_times(tune_session *session, const kernel_times *times, int task, double noise)
+{
+    const tune_state *state = tune_session_task(session, task);
+    double cost[2], spread;
+
+    for (int k = 0; k < 2; k++) {
+        store_summarise(costs_of(times, k, task), times->n, &cost[k], &spread);
+        cost[k] /= times->steps[k][task];
+    }
+    tune_set_times(session, task, cost[0], state->adopted ? cost[1] : cost[0], noise);
+}
+
+/* Gives back what is not faster in the model, unless this is the last look. *lost: how many kernels. */
+static bool judge(tune_session *session, const kernel_times *times, bool is_last, int *lost)
+{
+    double gain, noise;
+
+    *lost = 0;
+    for (int i = 0; i < times->n_tasks; i++) {
+        if (!is_seen(session, times, i))
+            continue;
+        bool wins = tune_wins(costs_of(times, 0, i), costs_of(times, 1, i), times->n, &gain, &noise);
+        if (!wins && !is_last && tune_session_task(session, i)->adopted) {
+            if (!tune_take_back_task(session, i))
+                return false;
+            ++*lost;
+        }
+        tell_times(session, times, i, noise);
+    }
+    return true;
+}
+
+/* The models are closed before anything is judged: what is given back needs others. */
+bool job_compare_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
+                         const job_tasks *tasks, const space_ranges *const *after, bool is_last, int *lost)
+{
+    kernel_times times = {.n_tasks = tasks->n};
+    both open;
+
+    for (int k = 0; k < 2; k++) {
+        times.steps[k] = base_array(cx, int, tasks->n);
+        memset(times.steps[k], 0, (size_t)tasks->n * sizeof *times.steps[k]);
+        times.costs[k] = base_alloc_array(cx, (size_t)tasks->n * MOST_PAIRS, sizeof *times.costs[k]);
+        memset(times.costs[k], 0, (size_t)tasks->n * MOST_PAIRS * sizeof *times.costs[k]);
+    }
+    bool good = open_both(cx, from, db, session, tasks, after, true, &open) &&
+                run_steps_in_turns(cx, open.two, open.at, &times);
+    close_both(&open);
+    return good && judge(session, &times, is_last, lost);
+}
+
+/* Without the clock of the steps, which waits for each of them. */
 bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const tune_session *session,
                        const job_tasks *tasks, const space_ranges *const *after, job_whole *out)
 {
     double(*costs)[MOST_PAIRS] = base_alloc(cx, 2 * sizeof *costs), spread;
-    model two[2] = {{NULL, NULL}, {NULL, NULL}};
-    base_held held[2];
-    bool good = true;
+    both open;
+    bool good = open_both(cx, from, db, session, tasks, after, false, &open) &&
+                run_in_turns(cx, open.two, open.at, costs, &out->pairs);
 
-    for (int i = 0; i < 2; i++) {
-        schedules s = {session, tune_source(cx, db), tasks, after, i == 1};
-
-        base_hold(cx, &held[i], close_model, &two[i]);
-        good = good &&
-               open_model(cx, from, &(space_source){.best = best, .ranges = ranges, .data = &s}, &two[i]);
-    }
-    const points *at = good ? make_points(cx, from, two[0].module) : NULL;
-    good = at && run_in_turns(cx, two, at, costs, &out->pairs);
-    for (int i = 1; i >= 0; i--)
-        base_drop(&held[i]);
+    close_both(&open);
     if (!good)
         return false;
     out->wins = tune_wins(costs[0], costs[1], out->pairs, &out->gain, &out->noise);

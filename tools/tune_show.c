@@ -290,6 +290,8 @@ static void task_json(const tune_state *state)
     add_ms(j, "before_ms", state->before);
     add_ms(j, "after_ms", state->after);
     cJSON_AddBoolToObject(j, "adopted", state->adopted);
+    if (state->only_alone)
+        cJSON_AddBoolToObject(j, "only_alone", true);
     if (state->failure)
         cJSON_AddStringToObject(j, "failure", state->failure);
     if (state->task->extents && state->loss)
@@ -350,6 +352,7 @@ static void print_row(tec_context *cx, const tune_state *state)
     const char *what = state->failure       ? state->failure
                        : state->trials == 0 ? "not reached"
                        : state->adopted     ? "adopted"
+                       : state->only_alone  ? "faster alone, not in the model"
                                             : "as before";
 
     printf("%s%5.*f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n",
