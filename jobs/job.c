@@ -281,24 +281,35 @@ static bool judge_kernels(job *work)
                                          work->after, true, &none));
 }
 
-/* Nothing where no kernel has another schedule than before. False with an error. */
-static bool compare_whole(job *work)
+/* Whether a kernel has another schedule than before. */
+static bool has_news(const job *work)
 {
-    tune_session *session = work->session;
     bool any = false;
 
     for (int i = 0; i < work->tasks.n_versions; i++)
         any |= work->after[i] != NULL;
-
     for (int i = 0; i < work->tasks.n; i++) {
-        const tune_state *t = tune_session_task(session, i);
+        const tune_state *t = tune_session_task(work->session, i);
 
         any |= t->adopted && t->stood;
     }
-    if (!any)
+    return any;
+}
+
+/* The model as a whole is measured only if a kernel has another schedule than before, also after the kernels
+ * were judged. False with an error. */
+static bool compare_whole(job *work)
+{
+    tune_session *session = work->session;
+
+    if (!has_news(work))
         return true;
-    if (!judge_kernels(work) || !job_compare_whole(work->cx, &work->spec.from, work->db, session,
-                                                   &work->tasks, work->after, &work->whole))
+    if (!judge_kernels(work))
+        return false;
+    if (!has_news(work))
+        return tune_keep_times(session);
+    if (!job_compare_whole(work->cx, &work->spec.from, work->db, session, &work->tasks, work->after,
+                           &work->whole))
         return false;
     return (work->whole.wins ? adopt_ranges(work) : tune_take_back(session)) && tune_keep_times(session);
 }

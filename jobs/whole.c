@@ -78,7 +78,8 @@ static const char *best(const space_source *self, tec_context *cx, const space_t
     const tune_state *state = i < 0 ? NULL : tune_session_task(s->session, i);
 
     if (state) {
-        *origin = base_format(cx, OF_TASK, i);
+        if (origin)
+            *origin = base_format(cx, OF_TASK, i);
         return s->after ? state->stands : state->stood;
     }
     return s->others->best(s->others, cx, task, machine, origin);
