@@ -4,7 +4,12 @@
  *
  * The chains stay where they are from batch to batch, while the model learns; an eighth of them, the worst,
  * starts again at the fastest points measured. A temperature is a multiple of the spread of scores, since
- * those of a ranking have no unit; it falls from one to nothing in each batch.
+ * those of a ranking have no unit; it falls from 0.3 to nothing in each batch.
+ *
+ * The number of points that are scored in a batch is given, as their features are a share of the time of
+ * tuning. Few chains with many steps come further with it than many chains with few: a chain of eight steps
+ * changes eight knobs at most, and is cooled down before it has come anywhere. A higher temperature undoes in
+ * each batch what the batch before has found.
  */
 #include "autotune/explore.h"
 
@@ -12,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAINS = 64, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
+enum { CHAINS = 16, MOST_STEPS = 32, RESTARTED = CHAINS / 8 };
 
 typedef struct {
     space_point at[CHAINS];
@@ -135,20 +140,21 @@ static int n_steps(const tune_explorer *explorer, int n)
 {
     if (!explorer->n_measured)
         return MOST_STEPS;
-    return n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS;
+    return n < 8 ? 8 : n < MOST_STEPS ? n : MOST_STEPS;
 }
 
-/* The temperature falls from the spread of scores towards nothing, in `steps` equal parts. */
+/* The temperature falls from 0.3 of the spread of scores towards nothing, in `steps` equal parts. */
 static int propose(tune_explorer *explorer, int count, space_point *out)
 {
     chains *c = explorer->state ? explorer->state : (explorer->state = start(explorer));
+    const double hottest = 0.3;
     int steps = n_steps(explorer, count);
     tune_pool pool = tune_pool_new(explorer->cx, CHAINS * (steps + 1) + RESTARTED);
 
     if (!score_chains(explorer, c, &pool) || !restart_worst(explorer, c, &pool))
         return -1;
     for (int i = 0; i < steps; i++)
-        if (!step(explorer, c, &pool, spread(c) * (1 - (double)i / steps)))
+        if (!step(explorer, c, &pool, hottest * spread(c) * (1 - (double)i / steps)))
             return -1;
     return tune_choose(explorer, &pool, count, out);
 }
