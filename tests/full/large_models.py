@@ -134,4 +134,5 @@ def external(path, n=64):
     m.write([("x", (1, 3072))], x, (1, 3072))
 
 
-{"chain": chain, "bert": bert, "external": external}[sys.argv[1]](sys.argv[2])
+if __name__ == "__main__":
+    {"chain": chain, "bert": bert, "external": external}[sys.argv[1]](sys.argv[2])
