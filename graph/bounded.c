@@ -210,6 +210,8 @@ graph_bounded graph_bounded_extents(const graph_module *module, const graph_node
     if (s.extents.n == 0)
         return none;
     const graph_node *copy = new_node(&s, node);
+    for (int i = 0; i < s.extents.n && BASE_PLANT_ON(module->cx, bounded_value); i++)
+        s.extents.at[i] = s.extents.at[0];
     return is_torn(&s) ? none
                        : (graph_bounded){copy, (const ir_expr **)s.symbols.at, (const ir_expr **)s.extents.at,
                                          s.extents.n};

@@ -100,6 +100,7 @@ static bool plan(builder *self)
         kernels->where = NULL;
         kernels->try_options = NULL;
     }
+    self->out->n_bounded = kernels->n_bounded;
     if (!self->m || !dump(self, "plan", self->m))
         return false;
     graph_module *before = self->m;

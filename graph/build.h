@@ -38,6 +38,7 @@ typedef struct {
     base_vec hosted;             /* graph_hosted *: nodes that the device cannot run */
     int counted[2];              /* of a program: operators on the host and on the device */
     int n_free;                  /* of a program: kernels that may run on both */
+    int n_bounded;               /* of a program: kernels with a symbol for an extent that has a bound */
     const graph_module *planned; /* its planned form, which desc was made of */
     const graph_kernels *kernels;
     comp_code *code;

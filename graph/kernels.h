@@ -54,6 +54,7 @@ typedef struct {
     base_vec entries;       /* graph_kernel_entry * */
     base_map constants;     /* graph_value * that kernels read -> int64_t *: constant_bytes before */
     int64_t constant_bytes; /* that all nodes read */
+    int n_bounded;          /* nodes of a program with extents as symbols of their kernel (graph/bounded.h) */
     base_dict names;
 } graph_kernels;
 

@@ -142,7 +142,7 @@ static int choose_for(tec_context *cx, const graph_node *node, const te_def *def
         return -1;
     }
     const char *why = try_definition(cx, placed, options, node, plain);
-    if (!why)
+    if (!why || BASE_PLANT_ON(cx, place_possible))
         return DEVICE;
     if (placed->strict)
         return base_fail(

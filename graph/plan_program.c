@@ -237,6 +237,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
         base_note(cx, node->loc, "while building '%s'", node->name);
         return false;
     }
+    p->kernels->n_bounded += k.node != node;
     graph_distinct_operands(cx, node, &reads);
     graph_kernel_reads(p->kernels, kernel, &reads);
     if (kernel == rw->to->kernels.n)

@@ -66,10 +66,11 @@ static int run_all(tec_context *cx, const tool_fuzz_programs *programs)
 
 #ifdef TEC_DEBUG
 
-/* The faults of programs are planted in these rooms. */
-static bool is_of_programs(const base_plant_row *fault)
+/* The faults of programs are planted in these rooms; only programs for a device are placed. */
+static bool is_of_programs(const base_plant_row *fault, const target *machine)
 {
-    return strncmp(fault->room, "graph", 5) == 0;
+    return strncmp(fault->room, "graph", 5) == 0 &&
+           (strcmp(fault->room, "graph/place") != 0 || !target_offers(machine, TARGET_HOST));
 }
 
 /* One case, with a fault or without (NULL); *why is what differs. */
@@ -116,7 +117,7 @@ static int run_plants(tec_context *cx, const tool_fuzz_programs *programs)
 
     for (int k = 1; k < base_n_plants; k++) {
         const base_plant_row *fault = &base_plants[k];
-        bool all = strcmp(programs->plant, "all") == 0 && is_of_programs(fault);
+        bool all = strcmp(programs->plant, "all") == 0 && is_of_programs(fault, programs->target);
 
         if (!all && strcmp(programs->plant, fault->name) != 0)
             continue;

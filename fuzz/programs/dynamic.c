@@ -98,6 +98,40 @@ static bool head(fuzz_program *self)
     return fuzz_keep(self, FUZZ_ROWS, fuzz_op(self, "slice", &rows, 1, slice, 3));
 }
 
+/* The last row, or the first three: fewer where there are fewer. A kernel takes such an extent as a symbol of
+ * its own. */
+static graph_value *few_of(fuzz_program *self, graph_value *rows)
+{
+    tec_context *cx = self->cx;
+    const ir_expr *n = rows->type.dim[0], *zero = ir_int(cx, 0),
+                  *last = ir_max(cx, zero, ir_sub(cx, n, ir_int(cx, 1)));
+    bool first = fuzz_draw(&self->state, 2);
+    const ir_expr *begin[] = {first ? zero : last, zero},
+                  *extent[] = {first ? ir_min(cx, n, ir_int(cx, 3)) : ir_sub(cx, n, last),
+                               ir_int(cx, FUZZ_WIDTH)};
+    const int64_t one[] = {1, 1};
+    op_attr slice[] = {op_attr_exprs(cx, "begin", begin, 2), op_attr_exprs(cx, "extent", extent, 2),
+                       op_attr_ints(cx, "step", one, 2)};
+
+    return fuzz_op(self, "slice", &rows, 1, slice, 3);
+}
+
+/* A few rows times a few others: the product has two extents with a constant bound. */
+static bool few(fuzz_program *self)
+{
+    graph_value *rows[] = {fuzz_pick(self, FUZZ_ROWS), fuzz_pick(self, FUZZ_ROWS)};
+    op_attr turned = op_attr_int("trans_b", 1);
+
+    if (!rows[0] || !rows[1])
+        return false;
+    for (int k = 0; k < 2; k++)
+        rows[k] = few_of(self, rows[k]);
+    graph_value *product = rows[0] && rows[1] ? fuzz_op(self, "matmul", rows, 2, &turned, 1) : NULL;
+    product = product ? fuzz_op(self, "tanh", &product, 1, NULL, 0) : NULL;
+    product = product ? fuzz_two(self, "matmul", product, rows[1]) : NULL;
+    return product && fuzz_keep(self, FUZZ_ROWS, fuzz_op(self, "tanh", &product, 1, NULL, 0));
+}
+
 /* Rows of a constant table, by numbers of rows. */
 static bool rows_of_table(fuzz_program *self)
 {
@@ -204,6 +238,7 @@ static bool boxes(fuzz_program *self)
 const fuzz_statement fuzz_dynamic[] = {
     {"repeat", 3, repeat},
     {"head", 4, head},
+    {"few", 4, few},
     {"meet", 4, meet},
     {"meet_by_data", 1, meet_by_data},
     {"rows_of_table", 4, rows_of_table},

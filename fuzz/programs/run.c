@@ -58,22 +58,36 @@ static void note_nodes(trial *self, const graph_body *body)
     }
 }
 
-/* Sees the module at each stage that changed it; a stage that is new gets the next place. */
-static bool watch(void *user, const char *stage, const graph_module *module)
+/* A stage that changed something; one that is new gets the next place. */
+static void note_stage(trial *self, const char *stage)
 {
-    trial *self = user;
     fuzz_program_counts *counts = self->c->counts;
     int i = 0;
 
-    for (int f = 0; f < module->functions.n; f++)
-        note_nodes(self, ((const graph_function *)module->functions.at[f])->body);
     while (i < counts->n_passes && strcmp(counts->pass[i], stage) != 0)
         i++;
     if (i == counts->n_passes && i < FUZZ_MAX_PASSES)
         counts->pass[counts->n_passes++] = stage;
     if (i < counts->n_passes)
         self->passes[i] = true;
+}
+
+/* Sees the module at each stage that changed it. */
+static bool watch(void *user, const char *stage, const graph_module *module)
+{
+    for (int f = 0; f < module->functions.n; f++)
+        note_nodes(user, ((const graph_function *)module->functions.at[f])->body);
+    note_stage(user, stage);
     return true;
+}
+
+/* What works on kernels and not on the module (graph/bounded.h, graph/place_program.h). */
+static void note_kernels(trial *self, const graph_built *built)
+{
+    if (built->n_bounded)
+        note_stage(self, "bounded");
+    if (built->n_free)
+        note_stage(self, "place");
 }
 
 static void note_instructions(trial *self, const rt_program_desc *program)
@@ -227,8 +241,11 @@ static bool try_vm(trial *self, bool unoptimised)
     tec_module *loaded = built ? graph_load(built) : NULL;
     bool ok = loaded ? run_vm(self, loaded, how)
                      : finding(self, base_format(self->c->cx, "%s: %s", how, tec_context_error(cx)));
-    if (built)
+    if (built) {
         note_instructions(self, &built->desc.program);
+        if (self->c->counts)
+            note_kernels(self, built);
+    }
     tec_module_free(loaded);
     tec_context_free(cx);
     return ok;

@@ -121,4 +121,5 @@ assert profile["memory"]["peak_bytes"] > 0 and abs(sum(profile["shares"].values(
 "$TEC" fuzz --programs --cases 6 --seed 3 >log || { cat log; exit 1; }
 grep -q '^6 programs, 0 findings$' log
 grep -q '^cases with each instruction:.* tail [1-9]' log
+grep -q '^cases that each pass changed:.* bounded [1-9]' log
 echo "program: ok"
