@@ -1,13 +1,14 @@
-/* bench/bench_memory.c -- what planning saves of the memory of programs, and what memory costs while they run.
+/* bench/bench_memory.c -- what planning saves of the memory of programs, and what memory costs in a run.
  *
  *     bench_memory DIR [BERT.onnx]        DIR: bench/programs; the model of `bench/run programs`
  *
  * Prints four parts. (1) Storages and their bytes, and the time of the instructions that make and free
  * values, in one run of a program: as it is compiled, and with every optimisation off. (2) What a loop with
  * known shapes asks the system for, by its number of iterations. (3) Bytes for each step of a decoder whose
- * cache grows, written as a loop and as a function that calls itself. (4) The most bytes that BERT holds in the
- * VM, beside the storages of the static plan. Ends with 1 if the loop asks the system for more with more
- * iterations, if the bytes for each step grow, or if the VM holds more than 1.2 times what the static plan does.
+ * cache grows, written as a loop and as a function that calls itself. (4) The most bytes that BERT holds in
+ * the VM, in whole blocks, beside the storages of the static plan. Ends with 1 if the loop asks the system
+ * for more with more iterations, if the bytes for each step grow, or if the VM holds more than 1.2 times what
+ * the static plan does.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,6 +22,7 @@ typedef struct {
     base_map homes;  /* graph_value * -> the body that makes it */
     base_map lasts;  /* graph_value * -> the node of that body that reads it last */
     base_map ends;   /* node -> base_vec *: values that it reads last */
+    base_map taken;  /* graph_value *: those that end in a branch of that node instead */
     base_map scopes; /* old body -> graph_module *: what is known there */
 } planner;
 
@@ -157,7 +158,7 @@ static void note_ends(graph_rewrite *rw, const graph_body *body)
     planner *p = rw->user;
     base_vec bodies = {0}, path = {0};
 
-    p->homes = p->lasts = p->ends = (base_map){0};
+    p->homes = p->lasts = p->ends = p->taken = (base_map){0};
     p->values = (base_vec){0};
     note_body(rw->cx, p, &bodies, &path, body);
     for (int i = 0; i < p->values.n; i++) {
@@ -269,8 +270,93 @@ static bool plan_view(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-/* Whether the node puts rows behind a tensor that nothing reads afterwards, in this body. */
-static bool extends_operand(const planner *self, const graph_node *node)
+static bool gives(const graph_body *body, const graph_value *value)
+{
+    for (int i = 0; i < body->outputs.n; i++)
+        if (body->outputs.at[i] == value)
+            return true;
+    return false;
+}
+
+/* Whether the node or a region of it reads the value. */
+static bool is_reader(const graph_node *node, const graph_value *value)
+{
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] == value)
+            return true;
+    for (int b = 0; b < node->n_bodies; b++) {
+        for (int i = 0; i < node->body[b]->nodes.n; i++)
+            if (is_reader(node->body[b]->nodes.at[i], value))
+                return true;
+        if (gives(node->body[b], value))
+            return true;
+    }
+    return false;
+}
+
+/* Whether no node of the body behind `node` reads the value, and the body does not give it. */
+static bool is_read_last(const graph_body *body, const graph_node *node, const graph_value *value)
+{
+    int i = body->nodes.n - 1;
+
+    for (; i >= 0 && body->nodes.at[i] != node; i--)
+        if (is_reader(body->nodes.at[i], value))
+            return false;
+    return i >= 0 && !gives(body, value);
+}
+
+/* Whether the value of a body further out ends in this one, at the node: each body in between is a branch of
+ * the last node of the one around it, so nothing runs behind the branch. Where another branch runs, the value
+ * ends when the outermost of these bodies is left.
+ *
+ *     def go(i: i64, all: f32[?, 4], y: f32[1, 4], n: i64) -> f32[?, 4] {
+ *       if i < n { go(i + 1, concat(all, y, axis = 0), tanh(y), n) } else { all }
+ *     }
+ */
+static bool ends_in_branch(planner *self, const graph_body *body, const graph_node *node,
+                           const graph_value *value)
+{
+    const graph_body *home = base_map_get(&self->homes, value);
+
+    while (home && body != home) {
+        const graph_body *around = body->outer;
+        const graph_node *last = around && around->nodes.n ? around->nodes.at[around->nodes.n - 1] : NULL;
+        bool branch = false;
+
+        if (!last || (last->kind != GRAPH_IF && last->kind != GRAPH_MATCH) ||
+            !is_read_last(body, node, value))
+            return false;
+        for (int b = 0; b < last->n_bodies; b++)
+            branch = branch || last->body[b] == body;
+        if (!branch)
+            return false;
+        body = around;
+        node = last;
+    }
+    return home && !gives(home, value);
+}
+
+/* Whether the result has the operand's elements, or the first of them, in the operand's order. */
+static bool only_renames(const planner *self, const graph_node *node)
+{
+    if (node->kind != GRAPH_OP || self->unoptimised)
+        return false;
+    return node->op->identity || graph_is_beginning(node) ||
+           (BASE_PLANT_ON(self->kernels->cx, plan_view) && base_same(node->op->name, "neg"));
+}
+
+/* Whether the second operand lies in the first one's memory, which must move then. */
+static bool appends_itself(const planner *self, const graph_node *node)
+{
+    const graph_value *of = node->in[1];
+
+    while (of->node && only_renames(self, of->node))
+        of = of->node->in[0];
+    return of == node->in[0];
+}
+
+/* Whether the node puts rows behind a tensor that nothing reads afterwards. */
+static bool extends_operand(planner *self, const graph_body *body, const graph_node *node)
 {
     const base_vec *ends = base_map_get(&self->ends, node);
 
@@ -279,6 +365,11 @@ static bool extends_operand(const planner *self, const graph_node *node)
     for (int i = 0; ends && i < ends->n; i++)
         if (ends->at[i] == node->in[0])
             return true;
+    if (base_map_get(&self->homes, node->in[0]) != body && !appends_itself(self, node) &&
+        ends_in_branch(self, body, node, node->in[0])) {
+        base_map_put(self->kernels->cx, &self->taken, node->in[0], node);
+        return true;
+    }
     return BASE_PLANT_ON(self->kernels->cx, plan_append);
 }
 
@@ -301,25 +392,17 @@ static void add_kills(graph_rewrite *rw, const graph_node *node, bool append)
     for (int i = 0; ends && i < ends->n; i++) {
         graph_value *value = graph_new_value(rw, ends->at[i]);
 
-        if (!value->constant && !(append && ends->at[i] == node->in[0]))
+        if (!value->constant && !(append && ends->at[i] == node->in[0]) &&
+            !base_map_get(&p->taken, ends->at[i]))
             add_node(rw, GRAPH_KILL, node, &value, 1, NULL, NULL, 0);
     }
-}
-
-/* Whether the result has the operand's elements, or the first of them, in the operand's order. */
-static bool only_renames(const planner *self, const graph_node *node)
-{
-    if (node->kind != GRAPH_OP || self->unoptimised)
-        return false;
-    return node->op->identity || graph_is_beginning(node) ||
-           (BASE_PLANT_ON(self->kernels->cx, plan_view) && base_same(node->op->name, "neg"));
 }
 
 /* Rewrites one node; behind it the values end that it reads last. */
 static bool plan_node(graph_rewrite *rw, const graph_node *node)
 {
     planner *p = rw->user;
-    bool append = extends_operand(p, node), early = BASE_PLANT_ON(rw->cx, plan_kill), done;
+    bool append = extends_operand(p, rw->old, node), early = BASE_PLANT_ON(rw->cx, plan_kill), done;
 
     if (early)
         add_kills(rw, node, append);

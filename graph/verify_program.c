@@ -19,6 +19,7 @@ typedef struct {
     base_map storages;  /* u8[bytes] -> its alloc_storage */
     base_map unwritten; /* tensors that nothing was written to so far */
     base_map dead;      /* values behind their kill */
+    base_vec killed;    /* the same, in their order */
     base_map lodgers;   /* tensors and views -> lodger * */
     base_vec lodging;   /* lodger *: those that live here */
 } checker;
@@ -196,6 +197,19 @@ static bool check_invoke(checker *self)
     return true;
 }
 
+static void end_value(checker *self, const graph_value *value)
+{
+    base_map_put(self->cx, &self->dead, value, self->node);
+    base_push(self->cx, &self->killed, (void *)(uintptr_t)value);
+}
+
+/* The values that were killed from number `first` on: dead, or alive again as in another branch. */
+static void set_killed(checker *self, int first, const graph_node *by)
+{
+    for (int i = first; i < self->killed.n; i++)
+        base_map_put(self->cx, &self->dead, self->killed.at[i], (void *)(uintptr_t)by);
+}
+
 static bool check_kill(checker *self)
 {
     if (!check_counts(self, 1, 0) || !can_be_read(self, self->node->in[0]))
@@ -203,7 +217,7 @@ static bool check_kill(checker *self)
     lodger *l = base_map_get(&self->lodgers, self->node->in[0]);
     if (l)
         l->alive--;
-    base_map_put(self->cx, &self->dead, self->node->in[0], self->node);
+    end_value(self, self->node->in[0]);
     return true;
 }
 
@@ -216,22 +230,27 @@ static bool check_append(checker *self)
         return false;
     if (!node->in[0] || !node->in[1] || node->in[0] == node->in[1] || node->in[0]->constant)
         return broken(self, "expected two tensors, the first one made by this program");
-    base_map_put(self->cx, &self->dead, node->in[0], node);
+    end_value(self, node->in[0]);
     return true;
 }
 
 static bool check_body(checker *self, const graph_body *body);
 
+/* Operands, then each region. What one branch kills is alive in the next one, and dead behind both. */
 static bool check_control(checker *self)
 {
     const graph_node *node = self->node;
     const graph_body *body = self->body;
+    int first = self->killed.n;
     bool ok = true;
 
     for (int k = 0; k < node->n_in && ok; k++)
         ok = can_be_read(self, node->in[k]);
-    for (int k = 0; k < node->n_bodies && ok; k++)
+    for (int k = 0; k < node->n_bodies && ok; k++) {
+        set_killed(self, first, NULL);
         ok = check_body(self, node->body[k]);
+    }
+    set_killed(self, first, node);
     self->node = node;
     self->body = body;
     return ok;

@@ -143,6 +143,51 @@ Test(storage, bytes_copied_for_each_step_do_not_grow_with_the_length)
     discard(&c);
 }
 
+#define CALLS                                                                                                \
+    "def go(i: i64, all: f32[?, 16], y: f32[1, 16], n: i64) -> f32[?, 16] {\n"                               \
+    "  if i < n { go(i + 1, concat(all, y, axis = 0), tanh(y), n) } else { all }\n}\n"                       \
+    "def main(y: f32[1, 16], n: i64) -> f32[?, 16] { go(0, y, y, n) }\n"
+
+/* The cache belongs to the function, and is extended in a branch, behind which nothing reads it. */
+Test(storage, a_function_that_calls_itself_extends_its_tensor)
+{
+    compiled c = compile(CALLS, NULL);
+    tec_object *row = object_of(&c, interp_tensor(cx, BASE_F32, 2, (const int64_t[]){1, 16}, NULL));
+
+    for (int64_t steps = 100; steps <= 2000; steps += 100) {
+        tec_object *in[] = {row, object_of(&c, interp_tensor(cx, BASE_I64, 0, NULL, &steps))};
+        tec_program_counts counts = counts_of(&c, in, 2);
+
+        cr_assert_geq(counts.copied, steps * 64, "%lld steps: %lld bytes", (long long)steps,
+                      (long long)counts.copied);
+        cr_assert_leq(counts.copied, steps * 64 * 4, "%lld steps: %lld bytes", (long long)steps,
+                      (long long)counts.copied);
+        tec_object_free(in[1]);
+    }
+    tec_object_free(row);
+    discard(&c);
+    for (int64_t steps = 0; steps < 40; steps += 13)
+        agree_on(compile(CALLS, NULL),
+                 (interp_value *[]){
+                     interp_tensor(cx, BASE_F32, 2, (const int64_t[]){1, 16}, (const float[16]){3, -1, 2}),
+                     interp_tensor(cx, BASE_I64, 0, NULL, &steps)},
+                 2, 1);
+}
+
+/* Where the branch is not the last of the function, or the value is read again, it stays as it is. */
+Test(storage, a_tensor_that_is_read_behind_a_branch_is_left_as_it_is)
+{
+    for (uint8_t flag = 0; flag < 2; flag++)
+        agree_on(
+            compile("def main(x: f32[n, 2], c: bool) -> (f32[?, 2], f32[n, 2]) {\n"
+                    "  let a = if c { concat(x, x * 2, axis = 0) } else { x }\n"
+                    "  (concat(a, x, axis = 0), x * 3)\n}",
+                    NULL),
+            (interp_value *[]){interp_tensor(cx, BASE_F32, 2, (const int64_t[]){1, 2}, (const float[]){1, 2}),
+                               interp_tensor(cx, BASE_BOOL, 0, NULL, &flag)},
+            2, 1);
+}
+
 Test(storage, a_cache_that_was_extended_has_the_right_rows)
 {
     for (int64_t steps = 0; steps < 40; steps += 13)
