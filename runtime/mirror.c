@@ -13,8 +13,6 @@
 #include "runtime/alloc.h"
 #include "runtime/error.h"
 
-enum { N_CLASSES = 48 };
-
 /* Of a storage, or free. */
 struct rt_mirror {
     rt_mirrors *all;
@@ -23,7 +21,7 @@ struct rt_mirror {
     void *handle;
     int64_t current; /* so many bytes from the start are current on the device */
     bool host;       /* the host's bytes are current */
-    uint8_t size_class;
+    uint16_t size_class;
 };
 
 /* A constant: where its bytes are in the module, and on the device once they were needed there. */
@@ -37,7 +35,7 @@ struct rt_mirrors {
     rt_heap *heap;
     tec_device *device;
     rt_stream stream;
-    rt_mirror *used, *free[N_CLASSES];
+    rt_mirror *used, *free[RT_N_CLASSES];
     constant_mirror *constant; /* by address */
     int32_t n_constants;
     bool unsettled; /* the stream still reads main memory */
@@ -46,7 +44,7 @@ struct rt_mirrors {
 
 static int64_t capacity(const rt_mirror *mirror)
 {
-    return (int64_t)1 << mirror->size_class;
+    return rt_class_bytes(mirror->size_class);
 }
 
 /* ---- all of them ---- */
@@ -91,7 +89,7 @@ rt_mirrors *rt_mirrors_new(rt_heap *heap, tec_device *device, const tec_run_opti
 
 static void release_free(rt_mirrors *mirrors)
 {
-    for (int k = 0; k < N_CLASSES; k++)
+    for (int k = 0; k < RT_N_CLASSES; k++)
         while (mirrors->free[k]) {
             rt_mirror *mirror = mirrors->free[k];
 
@@ -150,19 +148,19 @@ static rt_mirror *new_mirror(rt_mirrors *mirrors, rt_storage_object *storage, te
     int k = storage->head.size_class;
     rt_mirror *mirror = mirrors->free[k];
 
-    if (!rt_heap_take(mirrors->heap, (int64_t)1 << k, err))
+    if (!rt_heap_take(mirrors->heap, rt_class_bytes(k), err))
         return NULL;
     if (mirror) {
         mirrors->free[k] = mirror->next;
     } else {
         mirror = rt_alloc(sizeof *mirror, err);
-        if (mirror && !(mirror->handle = rt_mirrors_allocate(mirrors, (int64_t)1 << k, err))) {
+        if (mirror && !(mirror->handle = rt_mirrors_allocate(mirrors, rt_class_bytes(k), err))) {
             rt_free(mirror);
             mirror = NULL;
         }
     }
     if (!mirror) {
-        rt_heap_give(mirrors->heap, (int64_t)1 << k);
+        rt_heap_give(mirrors->heap, rt_class_bytes(k));
         return NULL;
     }
     *mirror = (rt_mirror){.all = mirrors,
@@ -170,7 +168,7 @@ static rt_mirror *new_mirror(rt_mirrors *mirrors, rt_storage_object *storage, te
                           .next = mirrors->used,
                           .handle = mirror->handle,
                           .host = true,
-                          .size_class = (uint8_t)k};
+                          .size_class = (uint16_t)k};
     if (mirror->next)
         mirror->next->before = mirror;
     mirrors->used = storage->mirror = mirror;

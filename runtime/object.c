@@ -1,5 +1,9 @@
-/* runtime/object.c -- see object.h. Blocks are powers of two from 64 bytes on, 64-byte aligned; a storage's
- * bytes follow its head in one block.
+/* runtime/object.c -- see object.h. Blocks are 64-byte aligned; a storage's bytes follow its head in one block.
+ * Their sizes are 64, 128, 256 and 512 bytes, and from there on eight to a doubling, so that a block is at
+ * most an eighth larger than what lies in it:
+ *
+ *     class   6    7    8    9   10   11  ..   16    17    18 ..
+ *     bytes  64  128  256  512  576  640  ..  960  1024  1152 ..
  *
  * Objects are counted, and freed without recursion: a list of a million nodes would otherwise need a stack of
  * a million frames. An object whose count has become 0 is linked into a list of the dead by `next`; its parts
@@ -16,17 +20,17 @@
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
-enum { FIRST_CLASS = 6, N_CLASSES = 48 };
+enum { FIRST_CLASS = 6, LAST_WHOLE = 9 }; /* of LAST_WHOLE and below: 2^class bytes */
 
 /* A free block of some class: only its first word is used. */
 typedef struct block {
     struct block *next;
 } block;
 
-/* free[k] are blocks of 2^k bytes. `bytes` counts what is in use, by whole blocks; memory of free blocks
+/* free[k] are blocks of class k. `bytes` counts what is in use, by whole blocks; memory of free blocks
  * stays with the heap, so a program that repeats itself asks the system for nothing. */
 struct rt_heap {
-    block *free[N_CLASSES];
+    block *free[RT_N_CLASSES];
     int64_t bytes, max_bytes, live;
     rt_heap_counts counts;
     bool closed;
@@ -45,7 +49,7 @@ rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err)
 
 static void free_heap(rt_heap *heap)
 {
-    for (int k = 0; k < N_CLASSES; k++)
+    for (int k = 0; k < RT_N_CLASSES; k++)
         while (heap->free[k]) {
             block *b = heap->free[k];
 
@@ -75,12 +79,24 @@ rt_heap_counts *rt_heap_count(rt_heap *heap)
     return &heap->counts;
 }
 
-/* The least k with 2^k >= size; N_CLASSES where there is none. */
+int64_t rt_class_bytes(int size_class)
+{
+    int over = size_class - LAST_WHOLE;
+
+    return over <= 0 ? (int64_t)1 << size_class : (int64_t)(8 + over % 8) << (LAST_WHOLE - 3 + over / 8);
+}
+
+/* The least class whose blocks have so many bytes; RT_N_CLASSES where there is none. For 600 bytes: 2^9 < 600,
+ * and ceil(600 / 64) - 8 = 2, so the second class behind that of 512 bytes. */
 static int class_of(size_t size)
 {
-    int k = size <= 1 ? 0 : 64 - __builtin_clzll((unsigned long long)size - 1);
+    int below = size <= 1 ? -1 : 63 - __builtin_clzll((unsigned long long)size - 1); /* 2^below < size */
 
-    return k < FIRST_CLASS ? FIRST_CLASS : k < N_CLASSES ? k : N_CLASSES;
+    if (below < LAST_WHOLE)
+        return below + 1 < FIRST_CLASS ? FIRST_CLASS : below + 1;
+    int eighths = (int)((size - 1) >> (below - 3)) - 7;
+    int k = LAST_WHOLE + 8 * (below - LAST_WHOLE) + eighths;
+    return k < RT_N_CLASSES ? k : RT_N_CLASSES;
 }
 
 bool rt_heap_take(rt_heap *heap, int64_t bytes, tec_error *err)
@@ -106,22 +122,22 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
     int k = class_of(size);
     rt_object *object;
 
-    if (k == N_CLASSES)
+    if (k == RT_N_CLASSES)
         return rt_fail_memory(err, size), NULL;
-    if (!rt_heap_take(heap, (int64_t)1 << k, err))
+    if (!rt_heap_take(heap, rt_class_bytes(k), err))
         return NULL;
     object = (rt_object *)(void *)heap->free[k];
     if (object) {
         heap->free[k] = heap->free[k]->next;
     } else {
-        object = rt_alloc_aligned((size_t)1 << k, err);
+        object = rt_alloc_aligned((size_t)rt_class_bytes(k), err);
         heap->counts.from_system++;
     }
     if (!object) {
-        rt_heap_give(heap, (int64_t)1 << k);
+        rt_heap_give(heap, rt_class_bytes(k));
         return NULL;
     }
-    *object = (rt_object){.heap = heap, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
+    *object = (rt_object){.heap = heap, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint16_t)k};
     heap->live++;
     return object;
 }
@@ -133,7 +149,7 @@ static void free_object(rt_object *object)
     int k = object->size_class;
     block *b = (block *)(void *)object;
 
-    rt_heap_give(heap, (int64_t)1 << k);
+    rt_heap_give(heap, rt_class_bytes(k));
     heap->live--;
     b->next = heap->free[k];
     heap->free[k] = b;
@@ -313,7 +329,7 @@ static int64_t count_rows(const rt_tensor_object *to, const rt_tensor_object *ro
 /* All of the block that the storage lies in. */
 static int64_t room_of(const rt_storage_object *storage)
 {
-    return ((int64_t)1 << storage->head.size_class) - 64;
+    return rt_class_bytes(storage->head.size_class) - 64;
 }
 
 /* Whether `bytes` more fit behind the tensor's elements, where nobody else can see them. */
@@ -325,8 +341,13 @@ static bool may_extend(const rt_tensor_object *tensor, int64_t bytes)
            ((const char *)tensor->tensor.data - s->data) + tensor->bytes + bytes <= room_of(s);
 }
 
-/* The blocks of a heap double in size, and so does the room of a tensor that grows row by row: n rows cost
- * O(n) bytes of copies in all. */
+/* For a tensor of so many bytes that grows: up to the next power of two with the head, so that the room
+ * doubles, and n rows cost O(n) bytes of copies in all. */
+static int64_t room_to_grow(int64_t bytes)
+{
+    return ((int64_t)1 << (64 - __builtin_clzll((unsigned long long)bytes + 63))) - 64;
+}
+
 rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, tec_error *err)
 {
     rt_tensor_object *t = rt_as_tensor(tensor);
@@ -351,7 +372,7 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
         heap->counts.copied += bytes;
         return tensor;
     }
-    s = rt_new_storage(heap, t->bytes + bytes, err);
+    s = rt_new_storage(heap, room_to_grow(t->bytes + bytes), err);
     larger = s ? rt_new_tensor(heap, s, 0, t->tensor.dtype, t->tensor.ndim, shape, err) : NULL;
     rt_release(s);
     if (!larger)

@@ -34,8 +34,13 @@ struct tec_object {
     rt_heap *heap;
     rt_object *next; /* of those that are about to be freed */
     int32_t refs;    /* -1: a constant */
-    uint8_t kind, size_class;
+    uint8_t kind;
+    uint16_t size_class;
 };
+
+/* Sizes of blocks: an object's class is a number below this. */
+enum { RT_N_CLASSES = 320 };
+int64_t rt_class_bytes(int size_class);
 
 typedef struct rt_mirror rt_mirror; /* of a storage, on a device: runtime/mirror.h */
 

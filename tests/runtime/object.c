@@ -1,0 +1,73 @@
+/* tests/runtime/object.c -- blocks of a heap: how much larger they are than what lies in them, and what a
+ * tensor that grows costs. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "runtime/object.h"
+
+static tec_error err;
+
+/* The bytes that the heap counts for a storage of so many. */
+static int64_t block_of(int64_t bytes)
+{
+    rt_heap *heap = rt_heap_new(0, &err);
+    rt_object *storage = rt_new_storage(heap, bytes, &err);
+
+    cr_assert(storage, "%s", err.text);
+    int64_t taken = rt_heap_bytes(heap);
+    char *data = ((rt_storage_object *)(void *)storage)->data;
+    cr_expect_eq((uintptr_t)data % 64, 0);
+    memset(data, 1, (size_t)bytes); /* inside the block, or the sanitizer sees it */
+    rt_release(storage);
+    cr_expect_eq(rt_heap_bytes(heap), 0);
+    rt_heap_close(heap);
+    return taken;
+}
+
+Test(object, a_block_is_at_most_an_eighth_too_large)
+{
+    int64_t before = 0;
+
+    for (int64_t bytes = 0; bytes < 1 << 14; bytes++) {
+        int64_t block = block_of(bytes), whole = bytes + 64;
+
+        cr_expect(block >= whole && (block <= 512 || 8 * block <= 9 * whole), "%lld bytes in %lld",
+                  (long long)whole, (long long)block);
+        cr_expect(block >= before);
+        before = block;
+    }
+    for (int64_t bytes = (1 << 20) - 65; bytes < (1 << 20) - 62; bytes++)
+        cr_expect_eq(block_of(bytes), bytes + 64 <= 1 << 20 ? 1 << 20 : 9 << 17);
+}
+
+Test(object, what_no_block_can_hold_is_refused)
+{
+    rt_heap *heap = rt_heap_new(0, &err);
+
+    cr_expect(!rt_new_storage(heap, INT64_MAX / 4, &err));
+    cr_expect_eq(err.status, TEC_NO_MEMORY);
+    cr_expect_eq(rt_heap_bytes(heap), 0);
+    rt_heap_close(heap);
+}
+
+/* The room doubles, so that all copies together are less than three times the result. */
+Test(object, a_tensor_that_grows_is_copied_seldom)
+{
+    enum { ROWS = 5000, WIDTH = 24 };
+    rt_heap *heap = rt_heap_new(0, &err);
+    int64_t shape[] = {1, WIDTH};
+    rt_object *s = rt_new_storage(heap, WIDTH * 4, &err),
+              *row = rt_new_tensor(heap, s, 0, BASE_F32, 2, shape, &err);
+    rt_object *all = rt_retain(row);
+
+    rt_release(s);
+    memset(rt_as_tensor(row)->tensor.data, 0, WIDTH * 4);
+    for (int i = 1; i < ROWS; i++)
+        cr_assert(all = rt_append(heap, all, row, &err), "%s", err.text);
+    cr_expect_eq(rt_as_tensor(all)->shape[0], ROWS);
+    cr_expect(rt_heap_count(heap)->copied < (int64_t)3 * ROWS * WIDTH * 4, "copied %lld",
+              (long long)rt_heap_count(heap)->copied);
+    rt_release(all);
+    rt_release(row);
+    rt_heap_close(heap);
+}
