@@ -65,7 +65,7 @@ Test(executor, counts_the_calls_of_each_kernel)
     for (int i = 0; i < 3; i++)
         run_rows(&t, 1);
     for (int i = 0; i < 3; i++)
-        cr_expect_eq(seen[i], i);
+        cr_assert_eq(seen[i], i);
     close_net(&t);
 }
 

@@ -16,10 +16,10 @@ static int64_t block_of(int64_t bytes)
     cr_assert(storage, "%s", err.text);
     int64_t taken = rt_heap_bytes(heap);
     char *data = ((rt_storage_object *)(void *)storage)->data;
-    cr_expect_eq((uintptr_t)data % 64, 0);
+    cr_assert_eq((uintptr_t)data % 64, 0);
     memset(data, 1, (size_t)bytes); /* inside the block, or the sanitizer sees it */
     rt_release(storage);
-    cr_expect_eq(rt_heap_bytes(heap), 0);
+    cr_assert_eq(rt_heap_bytes(heap), 0);
     rt_heap_close(heap);
     return taken;
 }
@@ -31,22 +31,22 @@ Test(object, a_block_is_at_most_an_eighth_too_large)
     for (int64_t bytes = 0; bytes < 1 << 14; bytes++) {
         int64_t block = block_of(bytes), whole = bytes + 64;
 
-        cr_expect(block >= whole && (block <= 512 || 8 * block <= 9 * whole), "%lld bytes in %lld",
+        cr_assert(block >= whole && (block <= 512 || 8 * block <= 9 * whole), "%lld bytes in %lld",
                   (long long)whole, (long long)block);
-        cr_expect(block >= before);
+        cr_assert(block >= before);
         before = block;
     }
     for (int64_t bytes = (1 << 20) - 65; bytes < (1 << 20) - 62; bytes++)
-        cr_expect_eq(block_of(bytes), bytes + 64 <= 1 << 20 ? 1 << 20 : 9 << 17);
+        cr_assert_eq(block_of(bytes), bytes + 64 <= 1 << 20 ? 1 << 20 : 9 << 17);
 }
 
 Test(object, what_no_block_can_hold_is_refused)
 {
     rt_heap *heap = rt_heap_new(0, &err);
 
-    cr_expect(!rt_new_storage(heap, INT64_MAX / 4, &err));
-    cr_expect_eq(err.status, TEC_NO_MEMORY);
-    cr_expect_eq(rt_heap_bytes(heap), 0);
+    cr_assert(!rt_new_storage(heap, INT64_MAX / 4, &err));
+    cr_assert_eq(err.status, TEC_NO_MEMORY);
+    cr_assert_eq(rt_heap_bytes(heap), 0);
     rt_heap_close(heap);
 }
 
@@ -64,8 +64,8 @@ Test(object, a_tensor_that_grows_is_copied_seldom)
     memset(rt_as_tensor(row)->tensor.data, 0, WIDTH * 4);
     for (int i = 1; i < ROWS; i++)
         cr_assert(all = rt_append(heap, all, row, &err), "%s", err.text);
-    cr_expect_eq(rt_as_tensor(all)->shape[0], ROWS);
-    cr_expect(rt_heap_count(heap)->copied < (int64_t)3 * ROWS * WIDTH * 4, "copied %lld",
+    cr_assert_eq(rt_as_tensor(all)->shape[0], ROWS);
+    cr_assert(rt_heap_count(heap)->copied < (int64_t)3 * ROWS * WIDTH * 4, "copied %lld",
               (long long)rt_heap_count(heap)->copied);
     rt_release(all);
     rt_release(row);
