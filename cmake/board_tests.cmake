@@ -25,7 +25,7 @@ function(tec_add_board_test room name)
     set_tests_properties(${test} PROPERTIES TIMEOUT 300)
 endfunction()
 
-foreach(name array bytecode check cpu dim executor function module npy pool timer)
+foreach(name array bytecode check cpu dim executor function module npy object pool timer)
     tec_add_board_test(runtime ${name})
 endforeach()
 set_tests_properties(test_runtime_module PROPERTIES LABELS long) # it runs the compiler often

@@ -209,8 +209,9 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
         return rt_fail(err, TEC_INVALID, "expected a size of a storage of at least 0 bytes, found %lld",
                        (long long)bytes),
                NULL;
-    if (bytes > INT64_MAX / 2)
-        return rt_fail_memory(err, (size_t)bytes), NULL;
+    if (bytes > PTRDIFF_MAX / 2) /* less on a 32-bit board */
+        return rt_fail(err, TEC_NO_MEMORY, "out of memory: cannot allocate %lld bytes", (long long)bytes),
+               NULL;
     storage = new_object(heap, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
     if (!storage)
         return NULL;
