@@ -1,6 +1,6 @@
-/* runtime/object.c -- see object.h. Blocks are 64-byte aligned; a storage's bytes follow its head in one block.
- * Their sizes are 64, 128, 256 and 512 bytes, and from there on eight to a doubling, so that a block is at
- * most an eighth larger than what lies in it:
+/* runtime/object.c -- see object.h. Blocks are 64-byte aligned; a storage's bytes follow its head in one
+ * block. Blocks have 64, 128, 256 and 512 bytes, and from there on eight sizes to a doubling, so that a block
+ * is at most an eighth larger than what lies in it:
  *
  *     class   6    7    8    9   10   11  ..   16    17    18 ..
  *     bytes  64  128  256  512  576  640  ..  960  1024  1152 ..
@@ -86,8 +86,8 @@ int64_t rt_class_bytes(int size_class)
     return over <= 0 ? (int64_t)1 << size_class : (int64_t)(8 + over % 8) << (LAST_WHOLE - 3 + over / 8);
 }
 
-/* The least class whose blocks have so many bytes; RT_N_CLASSES where there is none. For 600 bytes: 2^9 < 600,
- * and ceil(600 / 64) - 8 = 2, so the second class behind that of 512 bytes. */
+/* The least class whose blocks have so many bytes; RT_N_CLASSES where there is none. For 600 bytes: 2^9 <
+ * 600, and ceil(600 / 64) - 8 = 2, so the second class behind that of 512 bytes. */
 static int class_of(size_t size)
 {
     int below = size <= 1 ? -1 : 63 - __builtin_clzll((unsigned long long)size - 1); /* 2^below < size */
@@ -349,6 +349,8 @@ static int64_t room_to_grow(int64_t bytes)
     return ((int64_t)1 << (64 - __builtin_clzll((unsigned long long)bytes + 63))) - 64;
 }
 
+/* In place where nobody else sees the tensor and its block has room, else into a new storage. The reference
+ * to the tensor is taken over; NULL with an error: it stays the caller's. */
 rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, tec_error *err)
 {
     rt_tensor_object *t = rt_as_tensor(tensor);
