@@ -283,9 +283,8 @@ static const char *rounded(fuzz_maker *maker, const char *operand, int64_t *boun
     }
 }
 
-/* Arithmetic at the ends of int64, where index arithmetic would be another one, and division by data, which
- * may be 0. The result may be any number,
- * so that it is clamped. */
+/* Arithmetic at the ends of int64, where index arithmetic would give another result, and division by data,
+ * which may be 0. The result may be any number, so it is clamped. */
 static const char *wrapping(fuzz_maker *maker, const char *operand, int64_t *bound)
 {
     static const int64_t numbers[] = {-7, -5, -1, 3, 8, -8, INT64_MAX, INT64_MIN + 1, (int64_t)1 << 62};

@@ -349,8 +349,7 @@ static int64_t room_to_grow(int64_t bytes)
     return ((int64_t)1 << (64 - __builtin_clzll((unsigned long long)bytes + 63))) - 64;
 }
 
-/* In place where nobody else sees the tensor and its block has room, else into a new storage. The reference
- * to the tensor is taken over; NULL with an error: it stays the caller's. */
+/* Extends the tensor in place, or moves it to a storage with room for as many rows again (object.h). */
 rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, tec_error *err)
 {
     rt_tensor_object *t = rt_as_tensor(tensor);

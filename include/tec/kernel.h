@@ -41,7 +41,9 @@ struct tec_env {
     void (*fail)(const tec_env *env, const char *text);             /* text is static in the module */
     void *(*extern_function)(const tec_env *env, const char *name); /* NULL where unknown */
     void *user;                                                     /* for the owner of the environment */
-    int64_t turn; /* of the kernel's calls: in odd ones, loops that alternate run backwards */
+    /* How often the kernel was called before. In odd turns some parallel loops run backwards; the results are
+     * the same for any number. */
+    int64_t turn;
 };
 
 #ifdef __cplusplus

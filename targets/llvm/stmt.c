@@ -10,14 +10,15 @@
 /* The program's blocks keep these bytes on the stack at most. */
 enum { MOST_STACK = 64 * 1024 };
 
-/* The loop's variable where its counter is value. */
+/* The loop's variable where its counter is value. The counter always runs upwards; a loop that runs backwards
+ * takes for the counter's value i its mirror image: begin + (end - 1 - i). */
 static LLVMValueRef variable_at(llvm_gen *gen, const llvm_counted *counted, LLVMValueRef value)
 {
     if (counted->backwards) {
         LLVMValueRef last =
                          LLVMBuildNSWSub(gen->b, counted->end, llvm_int_like(gen, LLVMTypeOf(value), 1), ""),
-                     passed = LLVMBuildNSWSub(gen->b, value, counted->begin, ""),
-                     mirrored = LLVMBuildNSWSub(gen->b, last, passed, "");
+                     left = LLVMBuildNSWSub(gen->b, last, value, ""),
+                     mirrored = LLVMBuildNSWAdd(gen->b, counted->begin, left, "");
 
         value = LLVMBuildSelect(gen->b, counted->backwards, mirrored, value, "");
     }

@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-/usr/bin/python3 -c 'import torch, onnx' 2>"$dir/out" || { echo "batches: PyTorch is not installed"; exit 77; }
+/usr/bin/python3 -c 'import torch, onnx' 2>"$dir/out" || fail "PyTorch is not installed (scripts/packages --install bench)"
 for name in ${TEC_NETWORKS:-dqn dcgan lstm16 bert_small bert_small_dynamic mobilenet_v1 resnet18 resnet50 bert_base bert_base_dynamic}; do
     /usr/bin/python3 bench/models/make_models.py "$dir/m" "$name" --batch >"$dir/out" 2>&1 || fail "making $name"
     [ -e "$dir/m/$name/test_data_set_2/output_0.pb" ] || fail "$name has no three batches"
