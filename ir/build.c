@@ -436,6 +436,27 @@ const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *left, const ir_e
     return build(cx, op, (const ir_expr *[]){left, right, cond});
 }
 
+/* Where the operands of a division of data lost their data (an inlined Y[i] became i, an arm of a select is
+ * never taken), the division by them would be one of indices, for which a divisor of 0 is an error. A select
+ * keeps the 0 that data divided by 0 give:
+ *
+ *     Y[i] / X[i], both inlined as i     becomes     select(i == 0, 0, i / i)
+ */
+const ir_expr *ir_op_again(tec_context *cx, const ir_expr *old, const ir_expr *const *arg)
+{
+    int n = ir_ops[old->op].arity;
+    const ir_expr *out = n == 1   ? ir_op1(cx, old->op, arg[0])
+                         : n == 2 ? ir_op2(cx, old->op, arg[0], arg[1])
+                                  : ir_op3(cx, old->op, arg[0], arg[1], arg[2]);
+    int64_t divisor;
+
+    if (!out || !(ir_ops[old->op].flags & IR_ZERO_FAILS) || !ir_divides_data(old) || ir_divides_data(out) ||
+        (ir_is_int(arg[1], &divisor) && divisor != 0))
+        return out;
+    const ir_expr *zero = ir_imm_int(cx, out->dtype, 0);
+    return ir_select(cx, ir_eq(cx, arg[1], zero), zero, out);
+}
+
 /* For b > 0. */
 const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a, const ir_expr *b)
 {

@@ -56,7 +56,10 @@ const ir_expr *ir_op1(tec_context *cx, ir_op op, const ir_expr *left);
 const ir_expr *ir_op2(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right);
 const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right,
                       const ir_expr *cond);
-/* The same without any folding, for parsers of exact text and for tests. */
+/* The operation `old` with other operands, as many as it has. A division of data stays one (ir/ir.h,
+ * Semantics), also where the new operands hold no data. */
+const ir_expr *ir_op_again(tec_context *cx, const ir_expr *old, const ir_expr *const *arg);
+/* Any operation without any folding, for parsers of exact text and for tests. */
 const ir_expr *ir_op_raw(tec_context *cx, ir_op op, const ir_expr *const *arg);
 
 /* ir_add(cx, a, b), ir_sqrt(cx, a), ir_select(cx, c, a, b), ...: one inline function for each row. */

@@ -174,15 +174,10 @@ const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes)
 static const ir_expr *rewrite_op(ir_rewrite *rw, const ir_expr *expr)
 {
     const ir_expr *const *arg;
-    int n = ir_ops[expr->op].arity;
 
-    if (!rewrite_all(rw, expr->arg, n, &arg))
+    if (!rewrite_all(rw, expr->arg, ir_ops[expr->op].arity, &arg))
         return NULL;
-    if (arg == expr->arg)
-        return expr;
-    return n == 1   ? ir_op1(rw->cx, expr->op, arg[0])
-           : n == 2 ? ir_op2(rw->cx, expr->op, arg[0], arg[1])
-                    : ir_op3(rw->cx, expr->op, arg[0], arg[1], arg[2]);
+    return arg == expr->arg ? expr : ir_op_again(rw->cx, expr, arg);
 }
 
 static const ir_expr *rewrite_load(ir_rewrite *rw, const ir_expr *expr)

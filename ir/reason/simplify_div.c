@@ -435,24 +435,13 @@ static void divide_symbolic(const ir_facts *facts, ir_op op, const ir_sum *sum, 
 
 /* ---- entry ---- */
 
-/* The division as it is, with simplified operands. Where data cancel in them (X - X + i is i), the division
- * by them would become one of indices, which must not be 0: by the constant 0 it is 0, by what is no
- * constant it stays. */
+/* The division as it is, with simplified operands. Where data cancel in them (X - X + i is i), what is
+ * divided by them stays data: a divisor of 0 gives 0. */
 static const ir_expr *with_simple_operands(ir_session *session, const ir_expr *expr)
 {
-    const ir_expr *a = ir_simp(session, expr->arg[0]), *b = ir_simp(session, expr->arg[1]);
-    int64_t divisor;
+    const ir_expr *arg[] = {ir_simp(session, expr->arg[0]), ir_simp(session, expr->arg[1])};
 
-    if (a == expr->arg[0] && b == expr->arg[1])
-        return expr;
-    if (ir_divides_data(expr) && !((a->has | b->has) & IR_HAS_DATA) &&
-        base_dtype_same(expr->dtype, BASE_I64)) {
-        if (!ir_is_int(b, &divisor))
-            return expr;
-        if (divisor == 0)
-            return ir_int(session->cx, 0);
-    }
-    return ir_op2(session->cx, expr->op, a, b);
+    return arg[0] == expr->arg[0] && arg[1] == expr->arg[1] ? expr : ir_op_again(session->cx, expr, arg);
 }
 
 /* Whether the rules below, which take the divisor for nonzero, are right for the division. */
