@@ -125,12 +125,17 @@ static int open_folder(int cpu, const char *below)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The lock of a core, by way of its gate; a system that lacks the folders has no locks. */
-static bool lock_core(int cpu, int fd, patience *with)
+/* The lock of a core, by way of its gate; a system that lacks the folders has no locks. Who sleeps, and is
+ * the next one behind the gate, sleeps on the cores themselves: woken where others work, this thread would
+ * first have to wait for its turn among them, while the cores are idle. */
+static bool lock_core(int cpu, int fd, const cpu_set_t *cores, patience *with)
 {
     int gate = open_folder(cpu, "/topology");
-    bool good = (gate < 0 || lock_one(gate, with)) && (fd < 0 || lock_one(fd, with));
+    bool good = gate < 0 || lock_one(gate, with);
 
+    if (good && with->sleeps)
+        sched_setaffinity(0, sizeof *cores, cores);
+    good = good && (fd < 0 || lock_one(fd, with));
     if (gate >= 0)
         close(gate);
     return good;
@@ -145,7 +150,7 @@ static bool lock_all(worker_core_lock *lock, const cpu_set_t *cores, patience wi
     for (int i = 0; good && i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, cores)) {
             lock->fd[lock->n] = open_folder(i, "");
-            good = lock_core(i, lock->fd[lock->n++], &with);
+            good = lock_core(i, lock->fd[lock->n++], cores, &with);
         }
     lock->late = with.late;
     return good;

@@ -47,7 +47,8 @@ typedef struct {
 bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
                        const atomic_bool *stop);
 /* The same for a process that may handle signals: sleeps until the lock is free, and costs no time of the
- * CPUs meanwhile. False, and `late`: a signal was handled that does not restart calls. */
+ * CPUs meanwhile. The thread moves to the cores once it is the next one, and stays there. False, and `late`:
+ * a signal was handled that does not restart calls. */
 bool worker_cores_sleep(worker_core_lock *lock, const cpu_set_t *cores);
 void worker_cores_unlock(worker_core_lock *lock);
 /* "process 1234 (tec_runner)" that measures on one of these cores now, or "nobody"; gives `to`. */

@@ -165,13 +165,12 @@ static const worker_answer *measure(rpc_session *session, const rpc_measure *sel
     stay_aside(session);
     if (await_cores(session, &lock, err)) {
         *waited = tec_clock() - begun;
-        move_to(&session->cores.measured);
         set_timer(self->seconds, 0);
         answer = worker_bench_do(session->bench, self->keep ? WORKER_KEEP : WORKER_MEASURE, job, modules);
         set_timer(0, 0);
-        stay_aside(session);
     }
-    worker_cores_unlock(&lock);
+    worker_cores_unlock(&lock); /* first: the other CPUs may be busy, and take this process late */
+    stay_aside(session);
     return answer;
 }
 

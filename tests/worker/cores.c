@@ -160,12 +160,14 @@ static void ignore(int signal)
     (void)signal;
 }
 
-/* A signal that is handled ends the sleep; without one, the sleep ends when the lock is free. */
+/* A signal that is handled ends the sleep; without one, the sleep ends when the lock is free, and the thread
+ * is on the cores. */
 Test(cores, are_slept_for_until_a_signal)
 {
     worker_cores c = worker_cores_here(1);
     const struct sigaction handled = {.sa_handler = ignore};
     worker_core_lock first, second;
+    cpu_set_t now;
 
     cr_assert_eq(sigaction(SIGALRM, &handled, NULL), 0);
     cr_assert(worker_cores_sleep(&first, &c.measured));
@@ -177,8 +179,11 @@ Test(cores, are_slept_for_until_a_signal)
     cr_assert_not(worker_cores_lock(&second, &c.measured, 0, NULL));
     worker_cores_unlock(&second);
     worker_cores_unlock(&first);
+    sched_setaffinity(0, sizeof c.all, &c.all);
     cr_assert(worker_cores_sleep(&second, &c.measured));
     worker_cores_unlock(&second);
+    cr_assert_eq(sched_getaffinity(0, sizeof now, &now), 0);
+    cr_assert(CPU_EQUAL(&now, &c.measured));
 }
 
 /* A thread that was moved still names the cores of all that it had. */
