@@ -18,6 +18,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "rpc/server/watch.h"
 #include "runtime/alloc.h"
 
 enum {
@@ -47,7 +49,8 @@ struct rpc_host {
     uv_process_t process;
     uv_pipe_t socket, print;
     uv_timer_t clock;
-    int handles; /* that are not closed */
+    rpc_watch *watch; /* NULL: the process was not started */
+    int handles;      /* that are not closed, the watch among them */
     bool exited, socket_ended, print_ended, closing, started, has_process;
     uint8_t *in; /* [begin_in, n_in): what came from the process and was not handed on */
     size_t begin_in, n_in, cap_in;
@@ -58,8 +61,8 @@ struct rpc_host {
     int64_t first_asked;
     char tail[TAIL + 1], print_buffer[4096];
     size_t n_tail;
-    char folder[400];
-    int lock; /* of the folder; -1: there is none */
+    char folder[400], *real_folder; /* as given, and without symbolic links */
+    int lock;                       /* of the folder; -1: there is none */
     tec_error why;
     int signal;
 };
@@ -117,6 +120,9 @@ static bool make_folder(rpc_host *host, tec_error *err)
         return rt_fail_io(err, host->folder, "make the folder", errno);
     if (geteuid() == 0 && chown(host->folder, NOBODY, NOBODY) != 0)
         return rt_fail_io(err, host->folder, "give the folder away", errno);
+    host->real_folder = realpath(host->folder, NULL);
+    if (!host->real_folder)
+        return rt_fail_io(err, host->folder, "find the folder", errno);
     host->lock = open(host->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return (host->lock >= 0 && flock(host->lock, LOCK_EX) == 0) ||
            rt_fail_io(err, host->folder, "lock the folder", errno);
@@ -132,16 +138,32 @@ static void finish(rpc_host *host)
     nftw(host->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     close_lock(host);
     host->o.events->ended(host->o.user, &end);
+    free(host->real_folder);
     rt_free(host->in);
     rt_free(host);
 }
 
+static void count_closed(rpc_host *host)
+{
+    if (--host->handles == 0)
+        finish(host);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
-    rpc_host *h = handle->data;
+    count_closed(handle->data);
+}
 
-    if (--h->handles == 0)
-        finish(h);
+static void on_watch_tells(void *user, const char *text)
+{
+    rpc_host *host = user;
+
+    host->o.events->tells(host->o.user, text);
+}
+
+static void on_watch_ended(void *user)
+{
+    count_closed(user);
 }
 
 /* A reason that the server had for killing the process was set before, and stays. */
@@ -176,6 +198,8 @@ static void close_all(rpc_host *host)
     uv_close((uv_handle_t *)&host->socket, on_closed);
     uv_close((uv_handle_t *)&host->print, on_closed);
     uv_close((uv_handle_t *)&host->clock, on_closed);
+    if (host->watch)
+        rpc_watch_end(host->watch); /* what closes later than it counts too, so the host is still there */
 }
 
 static void close_when_done(rpc_host *host)
@@ -544,13 +568,20 @@ rpc_kind rpc_host_asked(const rpc_host *host)
 
 /* ---- the beginning ---- */
 
+/* A pair whose two ends end with their processes. */
+static bool make_pair(rpc_host *host, int pair[2], tec_error *err)
+{
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ||
+           rt_fail_io(err, host->folder, "make a pair of sockets for this session", errno);
+}
+
 /* The buffers take several pieces of data, so that neither process waits for the other at each piece. */
 static bool make_socket(rpc_host *host, int *other, tec_error *err)
 {
     int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return rt_fail_io(err, host->folder, "make a pair of sockets for this session", errno);
+    if (!make_pair(host, pair, err))
+        return false;
     int size = 1 << 20;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -561,13 +592,14 @@ static bool make_socket(rpc_host *host, int *other, tec_error *err)
 
 /* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose
  * whole path PoCL wants. */
-static int spawn(rpc_host *host, int socket)
+static int spawn(rpc_host *host, int socket, int watcher)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
     char home[sizeof host->folder + 8], tmp[sizeof host->folder + 8], pocl[sizeof host->folder + 16];
     char *environment[] = {(char *)"PATH=/usr/bin:/bin", home, tmp, pocl, (char *)"LC_ALL=C", NULL};
-    uv_stdio_container_t stdio[4] = {
-        {.flags = UV_IGNORE}, {0}, {0}, {.flags = UV_INHERIT_FD, .data.fd = socket}};
+    uv_stdio_container_t stdio[] = {[0] = {.flags = UV_IGNORE},
+                                    [RPC_SESSION_SOCKET] = {.flags = UV_INHERIT_FD, .data.fd = socket},
+                                    [RPC_SESSION_WATCHER] = {.flags = UV_INHERIT_FD, .data.fd = watcher}};
     int print[2];
 
     snprintf(home, sizeof home, "HOME=%s", host->folder);
@@ -584,13 +616,32 @@ static int spawn(rpc_host *host, int socket)
                                     .cwd = host->folder,
                                     .flags = UV_PROCESS_DETACHED,
                                     .stdio = stdio,
-                                    .stdio_count = 4,
+                                    .stdio_count = BASE_COUNT(stdio),
                                     .exit_cb = on_exit_of};
     host->has_process = true;
     host->handles++;
     int rc = uv_spawn(rpc_loop_uv(host->loop), &host->process, &o);
     close(print[1]);
     return rc;
+}
+
+/* A process that nobody watches would wait for ever at its first file. */
+static void watch_process(rpc_host *host, int socket)
+{
+    tec_error err = {0};
+
+    host->watch = rpc_watch_start(host->loop, socket,
+                                  &(rpc_watch_options){.has_driver = !rpc_is_cpu(host->o.session.device),
+                                                       .folder = host->real_folder,
+                                                       .pid = host->process.pid,
+                                                       .tells = on_watch_tells,
+                                                       .ended = on_watch_ended,
+                                                       .user = host},
+                                  &err);
+    if (host->watch)
+        host->handles++;
+    else
+        rpc_host_kill(host, err.status, err.text);
 }
 
 /* A process that could not be started ends like one that could: by `ended`. The handles are initialized
@@ -608,6 +659,7 @@ rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *options, tec_er
     if (!make_folder(host, err)) {
         rmdir(host->folder);
         close_lock(host);
+        free(host->real_folder);
         rt_free(host);
         return NULL;
     }
@@ -618,16 +670,23 @@ rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *options, tec_er
     host->socket.data = host->print.data = host->clock.data = host->process.data = host;
     host->handles = 3;
     host->waiting = 1; /* `opened` or `listed` answers the start */
-    int rc = make_socket(host, &other, &host->why) ? spawn(host, other) : UV_EMFILE;
+    int watch[2] = {-1, -1};
+    bool made = make_socket(host, &other, &host->why) && make_pair(host, watch, &host->why);
+    int rc = made ? spawn(host, other, watch[1]) : UV_EMFILE;
     if (other >= 0)
         close(other);
+    if (watch[1] >= 0)
+        close(watch[1]);
     if (rc) {
+        if (watch[0] >= 0)
+            close(watch[0]);
         rt_fail(&host->why, TEC_IO, "a session's process cannot be started: %s", uv_strerror(rc));
         host->exited = true;
         close_all(host);
         return host;
     }
     host->started = true;
+    watch_process(host, watch[0]);
     uv_read_start((uv_stream_t *)&host->socket, give_room, on_socket);
     uv_read_start((uv_stream_t *)&host->print, give_print_room, on_print);
     uv_timer_start(&host->clock, on_late, START_SECONDS * 1000, 0);

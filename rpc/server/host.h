@@ -4,6 +4,7 @@
  *     rpc_host_question(h, kind, body, n);             // of the client
  *     events->answer(user, kind, body, n);             // of the process; false: not now, rpc_host_resume
  * asks again
+ *     events->tells(user, "tried to open '/etc/passwd', which it may not");
  *     events->ended(user, status, signal, text, output);   // once; the host is gone when it returns
  *
  * The time of a question runs while a question waits for its answer, and begins anew with every piece of data
@@ -28,6 +29,7 @@ typedef struct {
     bool (*answer)(void *user, rpc_kind kind, const uint8_t *body, size_t size);
     void (*taken)(void *user, size_t size); /* the process has got n bytes of bodies of data messages */
     void (*ended)(void *user, const rpc_host_end *end);
+    void (*tells)(void *user, const char *text); /* what the process tried and may not: a line of the log */
 } rpc_host_events;
 
 typedef struct {

@@ -65,7 +65,9 @@ typedef struct {
     rpc_transfer transfer;
     worker_bench *bench; /* NULL: nothing was measured for a tuner yet */
     worker_cores cores;  /* of the last measurement; `all`: that this process may use */
-    bool aside;          /* this process is kept off the measured cores */
+    bool measures;       /* it has measured: `cores` are for so many `threads` */
+    int threads;
+    bool aside; /* this process is kept off the measured cores */
     int64_t answered;
     bool over;
     rt_bytes body;

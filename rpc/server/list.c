@@ -80,7 +80,12 @@ static void on_list_ended(void *user, const rpc_host_end *end)
     rpc_stop_when_idle(server);
 }
 
-static const rpc_host_events list_events = {on_list_answer, on_list_taken, on_list_ended};
+static void on_list_tells(void *user, const char *text)
+{
+    rpc_tell(user, "the process that looks for devices %s", text);
+}
+
+static const rpc_host_events list_events = {on_list_answer, on_list_taken, on_list_ended, on_list_tells};
 
 /* In a process of its own, with the same sandbox as a session: a driver that crashes ends that process
  * only. */

@@ -107,8 +107,12 @@ void rpc_use_all_cpus(rpc_session *session)
 /* The cores that are measured on, of all that this process has had from the beginning. */
 static void choose_cores(rpc_session *session, int threads)
 {
+    if (session->measures && session->threads == threads)
+        return;
     session->cores =
         session->aside ? worker_cores_among(&session->cores.all, threads) : worker_cores_here(threads);
+    session->measures = true;
+    session->threads = threads;
 }
 
 /* Loading a module is work of some hundred microseconds. While nobody measures, the measured CPU does it, and

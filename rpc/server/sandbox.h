@@ -13,7 +13,7 @@
  * attack wants (sockets, other programs, tracing) end the process by SIGSYS. The driver of another device
  * loads libraries and starts compilers, so there only what an attack wants fails. In both, calls that reach
  * other processes fail, and no process leaves the group of the session's first process, by which the server
- * ends them all.
+ * ends them all. The server is told what a session tries and may not (rpc/server/watch.h), if the system can.
  * Threads: before there are others.
  */
 #ifndef RPC_SERVER_SANDBOX_H
@@ -29,9 +29,13 @@ typedef struct {
     bool has_driver;      /* a session's device is no CPU */
     bool weak;            /* go on without the layers that the system lacks */
     int64_t memory_bytes; /* that may be allocated from now on */
+    int watcher;          /* a socket to the server, which watches from now on; it is closed */
 } rpc_sandbox;
 
-/* The working folder is a session's own. `text`: "seccomp, landlock, own user". */
+/* The working folder is a session's own. `text`: "seccomp, landlock, own user, watched". */
 bool rpc_sandbox_enter(const rpc_sandbox *sandbox, char *text, size_t size, tec_error *err);
+/* Whether Landlock lets a session with this folder open the file: by the text of its path, from the root and
+ * without dots. */
+bool rpc_sandbox_lists(bool has_driver, const char *folder, const char *path, bool writes);
 
 #endif

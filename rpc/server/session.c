@@ -37,6 +37,11 @@ void rpc_session_words(const rpc_session_options *options, char words[RPC_SESSIO
     argv[8] = NULL;
 }
 
+bool rpc_is_cpu(const char *device)
+{
+    return strncmp(device, "cpu", 3) == 0;
+}
+
 bool rpc_is_session(int argc, char **argv)
 {
     return argc == 8 && strcmp(argv[1], mark) == 0;
@@ -295,8 +300,11 @@ static bool open_device(rpc_session *session, tec_error *err)
 int rpc_session_main(int argc, char **argv)
 {
     rpc_session s = {.o = read_words(argv), .socket = RPC_SESSION_SOCKET};
-    bool listing = strcmp(s.o.device, "list") == 0, cpu = strncmp(s.o.device, "cpu", 3) == 0;
-    const rpc_sandbox box = {.has_driver = !cpu, .weak = s.o.weak, .memory_bytes = s.o.memory_bytes};
+    bool listing = strcmp(s.o.device, "list") == 0, cpu = rpc_is_cpu(s.o.device);
+    const rpc_sandbox box = {.has_driver = !cpu,
+                             .weak = s.o.weak,
+                             .memory_bytes = s.o.memory_bytes,
+                             .watcher = RPC_SESSION_WATCHER};
     char layers[100];
     tec_error err = {0};
 

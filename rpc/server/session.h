@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RPC_SESSION_SOCKET = 3, RPC_SESSION_HEAD = 8, RPC_SESSION_WORDS = 8, RPC_SESSION_WORD = 64 };
+enum { RPC_SESSION_SOCKET = 3, RPC_SESSION_WATCHER = 4 }; /* files that the server gives the process */
+enum { RPC_SESSION_HEAD = 8, RPC_SESSION_WORDS = 8, RPC_SESSION_WORD = 64 };
 
 typedef struct {
     const char *device; /* "cpu:0", or "list" */
@@ -29,6 +30,8 @@ typedef struct {
 /* argv[1] and so on; NULL behind the last. */
 void rpc_session_words(const rpc_session_options *options, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
                        char *argv[RPC_SESSION_WORDS + 2]);
+/* Whether sessions on the device need no driver. */
+bool rpc_is_cpu(const char *device);
 bool rpc_is_session(int argc, char **argv);
 int rpc_session_main(int argc, char **argv);
 

@@ -122,7 +122,14 @@ static void on_ended(void *user, const rpc_host_end *self)
     rpc_stop_when_idle(server);
 }
 
-static const rpc_host_events session_events = {on_answer, on_taken, on_ended};
+static void on_tells(void *user, const char *text)
+{
+    const rpc_hosted *x = user;
+
+    rpc_tell(x->server, "session %lld: %s", (long long)x->number, text);
+}
+
+static const rpc_host_events session_events = {on_answer, on_taken, on_ended, on_tells};
 
 rpc_host_options rpc_host_options_of(const rpc_server *server, const rpc_host_events *events, void *user)
 {

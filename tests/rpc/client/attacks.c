@@ -37,8 +37,10 @@ static rt_bytes attack_module(const char *order)
     return out;
 }
 
-/* Loads such a module in a session of its own, and awaits its word, or what ended it, in the server's log. */
-static void attack(fixture *f, const char *device, const char *order, bool survives, const char *logged)
+/* Loads such a module in a session of its own, and awaits its word, or what ended it, in the server's log;
+ * `tried`: what the server itself has to say of the attempt, NULL for nothing. */
+static void attack(fixture *f, const char *device, const char *order, bool survives, const char *logged,
+                   const char *tried)
 {
     rt_bytes m = attack_module(order);
     tec_rpc *c = kit_connect(f);
@@ -52,6 +54,8 @@ static void attack(fixture *f, const char *device, const char *order, bool survi
     tec_rpc_disconnect(c);
     cr_assert(kit_logged(f, logged), "%s on %s is not in %s", order, device, f->log);
     cr_assert_not(kit_has_logged(f, "BREACH"), "%s on %s", order, device);
+    cr_assert(!tried || kit_logged(f, tried), "%s on %s: '%s' is not in %s", order, device, tried, f->log);
+    cr_assert(tried || !kit_has_logged(f, "tried"), "%s on %s: see %s", order, device, f->log);
     rt_free(m.data);
 }
 
@@ -83,15 +87,17 @@ static void attack_others(fixture *f, const char *device)
                  {"fcntl F_SETOWN", __NR_fcntl, {1, F_SETOWN, server}},
                  {"fcntl F_SETSIG", __NR_fcntl, {1, F_SETSIG, SIGKILL}},
                  {"shmget", __NR_shmget, {0, 4096, 0600}}};
-    char order[200], refused[40];
+    char order[200], refused[40], tried[100];
 
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
     for (int i = 0; i < BASE_COUNT(calls); i++) {
         const long *a = calls[i].arguments;
+        const char *name = calls[i].name;
 
-        snprintf(order, sizeof order, "call %ld %ld %ld %ld  (%s)", calls[i].number, a[0], a[1], a[2],
-                 calls[i].name);
-        attack(f, device, order, true, refused);
+        snprintf(tried, sizeof tried, "tried the system call '%.*s', which it may not",
+                 (int)strcspn(name, " "), name);
+        snprintf(order, sizeof order, "call %ld %ld %ld %ld  (%s)", calls[i].number, a[0], a[1], a[2], name);
+        attack(f, device, order, true, refused, tried);
         kit_forget_log(f);
     }
 }
@@ -104,7 +110,7 @@ static void attack_memory(fixture *f, const char *device, int flags)
     snprintf(order, sizeof order, "call %d 0 4096 %d %d", __NR_mmap, PROT_READ | PROT_WRITE,
              MAP_ANONYMOUS | flags);
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
-    attack(f, device, order, true, refused);
+    attack(f, device, order, true, refused, "tried the system call 'mmap', which it may not");
     kit_forget_log(f);
 }
 
@@ -151,14 +157,14 @@ static void attack_by_number(fixture *f, const char *device, bool driver)
 
     snprintf(refused, sizeof refused, "attack: errno %d", EAGAIN);
     snprintf(order, sizeof order, "threads %ld", 2 * count_most_tasks());
-    attack(f, device, order, true, refused);
+    attack(f, device, order, true, refused, NULL);
     kit_forget_log(f);
     if (!driver)
         return;
     snprintf(name, sizeof name, "tec-%ld", (long)getpid());
     snprintf(order, sizeof order, "daemon %s", name);
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
-    attack(f, device, order, true, refused);
+    attack(f, device, order, true, refused, "tried the system call 'setsid', which it may not");
     cr_assert(are_gone(name), "a process of a session on %s outlived the session", device);
     kit_forget_log(f);
 }
@@ -167,27 +173,33 @@ static void attack_by_number(fixture *f, const char *device, bool driver)
 static void attack_all(const char *device, uid_t user)
 {
     static const char killed[] = "a system call that sessions may not make";
-    char order[300], refused[40];
+    char order[300], refused[40], tried[300];
     fixture f;
 
     kit_prepare(&f);
     f.user = user;
     cr_assert(kit_launch(&f, "127.0.0.1:0", (const char *[]){NULL}), "the server did not start: see %s",
               f.log);
-    attack(&f, device, "nothing", true, "attack: none");
+    attack(&f, device, "nothing", true, "attack: none", NULL);
     snprintf(refused, sizeof refused, "attack: errno %d", EACCES);
     bool driver =
         strncmp(device, "cpu", 3) != 0; /* it may start a compiler, and its calls fail rather than kill */
     snprintf(order, sizeof order, "file %s", f.keys);
-    attack(&f, device, order, true, refused);
+    snprintf(tried, sizeof tried, "tried to open '%.200s', which it may not", f.keys);
+    attack(&f, device, order, true, refused, tried);
     kit_forget_log(&f);
-    attack(&f, device, "file /etc/passwd", true, refused);
+    attack(&f, device, "file /usr/../etc//passwd", true, refused,
+           "tried to open '/etc/passwd', which it may not");
+    kit_forget_log(&f);
+    attack(&f, device, "file ../../../../../../../../../etc/passwd", true, refused,
+           "tried to open '/etc/passwd', which it may not");
     kit_forget_log(&f);
     snprintf(refused, sizeof refused, "attack: errno %d", EPERM);
-    attack(&f, device, "socket", driver, driver ? refused : killed);
+    attack(&f, device, "socket", driver, driver ? refused : killed,
+           driver ? "tried the system call 'socket', which it may not" : NULL);
     kit_forget_log(&f);
     if (!driver) {
-        attack(&f, device, "program", false, killed);
+        attack(&f, device, "program", false, killed, NULL);
         kit_forget_log(&f);
         attack_memory(&f, device, MAP_SHARED);
     }
