@@ -172,6 +172,20 @@ static bool mark_objects(tec_program *program, tec_error *err)
     return program->objects != NULL;
 }
 
+/* Kernels of the host alone: where others may run on a device, each argument may have to be copied first; a
+ * rival is chosen at each call. */
+static bool fix_calls(tec_program *program, tec_error *err)
+{
+    const rt_module_desc *desc = program->desc;
+    bool can = !program->on_device && !program->options.run.rivals;
+
+    program->fixed = rt_arena_alloc(&program->arena, desc->n_functions, sizeof *program->fixed, err);
+    for (int32_t i = 0; can && program->fixed && i < desc->n_functions; i++)
+        if (!rt_fix_call(&program->arena, program->module, i, &program->fixed[i], err))
+            return false;
+    return program->fixed != NULL;
+}
+
 /* dims and args are for one kernel's call at a time. */
 static bool set_up(tec_program *program, tec_error *err)
 {
@@ -186,7 +200,7 @@ static bool set_up(tec_program *program, tec_error *err)
     for (int32_t i = 0; i < program->desc->n_functions; i++)
         program->on_device = program->on_device || program->desc->functions[i].device;
     return program->dims && program->args && program->turns && program->tensors && program->heap &&
-           make_constants(program, err) && mark_objects(program, err) &&
+           make_constants(program, err) && mark_objects(program, err) && fix_calls(program, err) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);
 }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/fixed.h"
 #include "runtime/launch.h"
 #include "runtime/mirror.h"
 #include "runtime/ranges.h"
@@ -26,6 +27,11 @@
 #include "runtime/tensor.h"
 
 enum { LOOK_EVERY = 256 }; /* steps between looks at the limits, the clock and a cancel */
+
+/* The loop itself has no calls but those of long work, which saves its registers once and not at each
+ * instruction. */
+#define IN_LOOP static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline))
 
 /* A run. `r` must be set anew whenever p->registers moves, which only `reserve` does. */
 typedef struct {
@@ -42,7 +48,7 @@ typedef struct {
 } run;
 
 /* Names the line of the program's text, or the node of the model, where the code has such places. */
-static bool fail(const run *self, tec_status status, const char *text)
+APART bool fail(const run *self, tec_status status, const char *text)
 {
     const rt_routine_desc *f = self->f;
     int32_t line = rt_line_of(f, self->at);
@@ -63,14 +69,14 @@ static bool fail_inner(const run *self)
 /* ---- registers ---- */
 
 /* By the register's type, not by its contents. */
-static bool holds_object(const run *self, int32_t r)
+IN_LOOP bool holds_object(const run *self, int32_t r)
 {
     return self->p->objects[self->function][r / 64] >> (r % 64) & 1;
 }
 
 /* The register takes over the reference to object. The old object goes last, as object may be a part of
  * it. */
-static void set_object(const run *self, int32_t r, rt_object *object)
+IN_LOOP void set_object(const run *self, int32_t r, rt_object *object)
 {
     rt_object *before = self->r[r].o;
 
@@ -89,7 +95,7 @@ static bool set_new(const run *self, int32_t r, rt_object *object)
 }
 
 /* A number is copied as it is. */
-static void copy_register(const run *self, int32_t to, int32_t from)
+IN_LOOP void copy_register(const run *self, int32_t to, int32_t from)
 {
     if (holds_object(self, from))
         set_object(self, to, rt_retain(self->r[from].o));
@@ -185,7 +191,7 @@ static bool push(run *self)
 
 /* Calls a function; its parameters are `given`, then the registers of the list. After `reserve` no pointer
  * into the registers from before may be used. */
-static bool call(run *self, int32_t function, rt_node_object *given, const int32_t *list)
+APART bool call(run *self, int32_t function, rt_node_object *given, const int32_t *list)
 {
     const rt_routine_desc *f = &self->p->program->functions[function];
     int64_t base = self->base + self->f->n_registers;
@@ -205,7 +211,7 @@ static bool call(run *self, int32_t function, rt_node_object *given, const int32
 
 /* The arguments are taken out before the frame is released, since they may be held by it alone. The larger of
  * both frames is cleared, so that registers behind the new frame are zero for calls. */
-static bool tail(run *self, int32_t function, const int32_t *list)
+APART bool tail(run *self, int32_t function, const int32_t *list)
 {
     const rt_routine_desc *f = &self->p->program->functions[function];
     rt_object *args[RT_MAX_FIELDS];
@@ -235,7 +241,7 @@ static const int32_t *result_list(const int32_t *w)
 
 /* false: the run has ended. Results are retained before the frame is released, and the caller's registers
  * take the references over. */
-static bool give_results(run *self, const int32_t *list)
+APART bool give_results(run *self, const int32_t *list)
 {
     const rt_call *call;
     rt_word *from = self->r;
@@ -377,14 +383,93 @@ static bool go_on(void *user, tec_error *err)
     return why == TEC_OK || rt_fail(err, why, "%s", text);
 }
 
+/* Runs code of the host on p->args and p->dims. */
+static bool run_code(run *self, int32_t function, tec_kernel_fn *code, int64_t turn)
+{
+    tec_program *program = self->p;
+
+    program->counts.kernels++;
+    if (program->profile)
+        rt_vm_profile_begin(program->profile);
+    int32_t status = rt_env_call(&program->env, code, turn, program->args, program->dims);
+    const rt_function_desc *kernel = &program->desc->functions[function];
+    if (program->profile)
+        rt_vm_profile_kernel(program->profile, function, kernel, program->dims);
+    if (status == 0)
+        return true;
+    rt_env_fail(&program->env, status, kernel->name, self->inner);
+    return fail_inner(self);
+}
+
+static bool launch(run *self, int32_t function)
+{
+    tec_program *program = self->p;
+    const rt_function_desc *kernel = &program->desc->functions[function];
+
+    program->counts.kernels++;
+    if (program->profile)
+        rt_vm_profile_begin(program->profile);
+    bool good = rt_vm_launch(program, function, program->tensors, program->dims,
+                             &(rt_launch_watch){go_on, self}, self->inner);
+    if (program->profile)
+        rt_vm_profile_kernel(program->profile, function, kernel, program->dims);
+    return good || fail_inner(self);
+}
+
+/* Whether the argument is as the words say, which are passed by; what is wrong, check_argument knows. */
+static bool fits(const int64_t **words, const rt_tensor_object *tensor)
+{
+    const int64_t flags = *(*words)++, alignment = flags >> RT_FIXED_ALIGNMENT;
+    int64_t differs = 0;
+
+    for (int64_t d = 0; d < (flags & RT_FIXED_RANK); d++)
+        differs |= *(*words)++ ^ tensor->shape[d];
+    return !differs && !(alignment && (uintptr_t)tensor->tensor.data & (uintptr_t)(alignment - 1)) &&
+           !((flags & RT_FIXED_OUTPUT) && !tensor->storage);
+}
+
+/* The same checks as in call_kernel, by numbers that lie together. Overlaps are looked for where an output
+ * shares its storage with another argument. */
+static bool call_fixed(run *self, const int32_t *args, int32_t function, rt_fixed_call *call)
+{
+    tec_program *program = self->p;
+    const rt_function_desc *kernel = &program->desc->functions[function];
+    const int64_t *words = call->words;
+    const rt_storage_object *written = NULL;
+    bool shares = false;
+
+    for (int32_t i = call->n_params - 1; i >= 0; i--) { /* outputs first */
+        rt_tensor_object *tensor = rt_as_tensor(self->r[args[i]].o);
+        bool is_output = *words & RT_FIXED_OUTPUT;
+
+        if (!fits(&words, tensor))
+            return check_argument(self, kernel, i, tensor) &&
+                   fail(self, TEC_INTERNAL, "an argument is right and was refused");
+        shares |= written && tensor->storage == written;
+        if (is_output) {
+            shares |= written != NULL;
+            written = tensor->storage;
+        }
+        program->args[i] = tensor->tensor.data;
+    }
+    if (shares && !check_overlap(self, kernel, args))
+        return false;
+    if ((call->workspace > program->env.workspace_size ||
+         call->thread_workspace > program->env.env.thread_stride) &&
+        !reserve_workspace(self, kernel))
+        return false;
+    return run_code(self, function, call->code, call->turn++);
+}
+
 /* Everything that the metadata says of the kernel is checked before its code runs: of the one that the ranges
  * choose, which takes as many numbers and tensors. */
 static bool call_kernel(run *self, const int32_t *words)
 {
     tec_program *program = self->p;
     const int32_t *dims = words + 3, *args = dims + words[2] + 1;
-    int32_t status;
 
+    if (program->fixed[words[1]])
+        return call_fixed(self, args, words[1], program->fixed[words[1]]);
     for (int32_t i = 0; i < words[2]; i++)
         program->dims[i] = self->r[dims[i]].i;
     int32_t function = rt_function_for(program->desc, words[1], program->dims);
@@ -405,30 +490,16 @@ static bool call_kernel(run *self, const int32_t *words)
     for (int32_t i = 0; program->on_device && !k->device && i < k->n_params; i++)
         if (!touch(self, program->tensors[i], k->params[i].is_output))
             return false;
-    program->counts.kernels++;
-    if (program->profile)
-        rt_vm_profile_begin(program->profile);
-    if (k->device)
-        status = rt_vm_launch(program, function, program->tensors, program->dims,
-                              &(rt_launch_watch){go_on, self}, self->inner)
-                     ? 0
-                     : -1;
-    else
-        status = rt_env_call(&program->env,
-                             rt_code_for(&program->env, program->module, words[1], function, program->dims),
-                             program->turns[function]++, program->args, program->dims);
-    if (program->profile)
-        rt_vm_profile_kernel(program->profile, function, k, program->dims);
-    if (status == 0)
-        return true;
-    if (!k->device)
-        rt_env_fail(&program->env, status, k->name, self->inner);
-    return fail_inner(self);
+    return k->device
+               ? launch(self, function)
+               : run_code(self, function,
+                          rt_code_for(&program->env, program->module, words[1], function, program->dims),
+                          program->turns[function]++);
 }
 
 /* ---- other instructions ---- */
 
-static bool alloc_storage(run *self, const int32_t *words)
+APART bool alloc_storage(run *self, const int32_t *words)
 {
     rt_object *storage = rt_new_storage(self->p->heap, self->r[words[2]].i, self->inner);
 
@@ -469,7 +540,7 @@ static bool alloc_node(run *self, const int32_t *words)
 }
 
 /* The value's constructor is known only now. */
-static bool get_field(run *self, const int32_t *w)
+IN_LOOP bool get_field(run *self, const int32_t *w)
 {
     const rt_node_object *o = rt_as_node(self->r[w[2]].o);
 
@@ -538,7 +609,7 @@ static int64_t number_in(const rt_tensor_object *tensor)
     }
 }
 
-static bool read_scalar(run *self, const int32_t *words)
+APART bool read_scalar(run *self, const int32_t *words)
 {
     const rt_tensor_object *tensor = rt_as_tensor(self->r[words[2]].o);
 
@@ -596,7 +667,7 @@ static bool append(run *self, const int32_t *words)
     return true;
 }
 
-static bool check_equal(const run *self, const int32_t *w)
+APART bool check_equal(const run *self, const int32_t *w)
 {
     char text[400];
 
@@ -608,7 +679,7 @@ static bool check_equal(const run *self, const int32_t *w)
 }
 
 /* The number comes from a tag, so this fails only for damaged values. */
-static bool choose(run *self, const int32_t *w)
+IN_LOOP bool choose(run *self, const int32_t *w)
 {
     int64_t k = self->r[w[1]].i;
 
@@ -644,7 +715,7 @@ static tec_status why_stop(run *self, char *text, size_t size)
     return TEC_TIMEOUT;
 }
 
-static bool look_around(run *self)
+APART bool look_around(run *self)
 {
     char text[100];
     tec_status why = why_stop(self, text, sizeof text);
@@ -656,7 +727,7 @@ static bool look_around(run *self)
 
 /* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0:
  * the instruction failed. */
-static int32_t set_register(run *self, const int32_t *words)
+IN_LOOP int32_t set_register(run *self, const int32_t *words)
 {
     tec_program *program = self->p;
 
@@ -667,6 +738,7 @@ static int32_t set_register(run *self, const int32_t *words)
     case RT_ALLOC_STORAGE: return alloc_storage(self, words) ? 4 : 0;
     case RT_FREE_STORAGE:
     case RT_FREE_TENSOR: set_object(self, words[1], NULL); return 2;
+    case RT_GET_FIELD: return get_field(self, words) ? 5 : 0;
     case RT_GET_TAG: self->r[words[1]].i = rt_as_node(self->r[words[2]].o)->tag; return 3;
     case RT_CHECK:
         return self->r[words[1]].i || fail(self, TEC_INVALID, program->program->texts[words[2]]) ? 3 : 0;
@@ -678,7 +750,7 @@ static int32_t set_register(run *self, const int32_t *words)
 }
 
 /* The instructions that make or change an object. Most hold a list, so their length is counted. */
-static bool make_object(run *self, const int32_t *words)
+APART bool make_object(run *self, const int32_t *words)
 {
     switch ((rt_instruction)words[0]) {
     case RT_INVOKE_PACKED: return call_kernel(self, words);
@@ -686,7 +758,6 @@ static bool make_object(run *self, const int32_t *words)
     case RT_ALLOC_TENSOR_REG: return alloc_tensor(self, words);
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE: return alloc_node(self, words);
-    case RT_GET_FIELD: return get_field(self, words);
     case RT_DEVICE_COPY: return copy_tensor(self, words);
     case RT_SHAPE_OF: return shape_of(self, words);
     case RT_RESHAPE_TENSOR: return reshape(self, words);
@@ -701,7 +772,7 @@ static bool make_object(run *self, const int32_t *words)
 /* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
  * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
  * line. All instructions are listed here, so that the compiler names one that is missing. */
-static bool step(run *self, bool *done)
+IN_LOOP bool step(run *self, bool *done)
 {
     const int32_t *w = self->f->words + self->at;
     int32_t words = 0;
@@ -725,6 +796,7 @@ static bool step(run *self, bool *done)
     case RT_ALLOC_STORAGE:
     case RT_FREE_STORAGE:
     case RT_FREE_TENSOR:
+    case RT_GET_FIELD:
     case RT_GET_TAG:
     case RT_CHECK:
     case RT_EQUAL:
@@ -735,7 +807,6 @@ static bool step(run *self, bool *done)
     case RT_ALLOC_TENSOR_REG:
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
-    case RT_GET_FIELD:
     case RT_DEVICE_COPY:
     case RT_SHAPE_OF:
     case RT_RESHAPE_TENSOR:

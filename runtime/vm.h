@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "runtime/env.h"
+#include "runtime/fixed.h"
 #include "runtime/module.h"
 #include "runtime/object.h"
 #include "runtime/vm_device.h"
@@ -41,7 +42,8 @@ struct tec_program {
     uint64_t **objects; /* for each function: which registers hold objects, as bits */
     int64_t *dims;      /* of a kernel or of dimension code */
     void **args;
-    int64_t *turns; /* [n_functions] calls so far */
+    int64_t *turns;        /* [n_functions] calls so far */
+    rt_fixed_call **fixed; /* [n_functions]; NULL: the function's description is read at each call */
     rt_word *registers;
     int64_t n_registers; /* room */
     rt_call *calls;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/fixed.h"
 #include "runtime/module.h"
 #include "tec/program.h"
 #include "tests/runtime/listing.h"
@@ -259,6 +260,95 @@ Test(bytecode, what_depends_on_values_is_checked_while_it_runs)
     fails(51, 1, "the kernel would write memory that overlaps another argument");
     fails(78, 7, "the size is not 0");
     fails(74, 7, "no way");
+}
+
+/* y = x + 1 with numbers as extents, and x twice, so that its call is as long as that of the listing. */
+static int32_t add_one_of_three(const tec_env *env, void *const *args, const int64_t *sizes)
+{
+    (void)sizes;
+    return add_one(env, (void *const[]){args[1], args[2]}, (const int64_t[]){3});
+}
+
+static tec_kernel_fn *resolve_three(void *user, const char *symbol)
+{
+    return resolve(user, symbol) ? add_one_of_three : NULL;
+}
+
+#define THREE {.word = (const int64_t[]){RT_DIM_CONST, 3}, .n = 2}
+
+static const rt_param_desc params_of_three[] = {
+    {.name = "x", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = (const rt_dim[]){THREE}},
+    {.name = "again", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = (const rt_dim[]){THREE}},
+    {.name = "y", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = (const rt_dim[]){THREE}, .is_output = true},
+};
+
+static const rt_param_desc output_first[] = {
+    {.name = "y", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = (const rt_dim[]){THREE}, .is_output = true},
+    {.name = "x", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = (const rt_dim[]){THREE}}};
+
+/* The program of the listing with that kernel; `written`: the register that the kernel writes. */
+static tec_module *load_of_three(program *p, rt_function_desc *kernel, int32_t written)
+{
+    static const int32_t call[] = {RT_INVOKE_PACKED, 0, 0, 3, 1, 1};
+
+    clear();
+    set_up(p);
+    *kernel = (rt_function_desc){.name = "add_three",
+                                 .symbol = p->m.functions[0].symbol,
+                                 .params = params_of_three,
+                                 .n_params = BASE_COUNT(params_of_three)};
+    p->m.functions = kernel;
+    p->m.n_functions = 1;
+    memcpy(p->code + 45, call, sizeof call);
+    p->code[45 + BASE_COUNT(call)] = written;
+    tec_module *m = rt_module_from_memory(&p->m, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
+    cr_assert(m, "%s", err.text);
+    return m;
+}
+
+/* What needs no look at the description is checked all the same. */
+Test(bytecode, calls_of_fixed_shapes_are_checked)
+{
+    rt_function_desc kernel;
+    program p;
+    float first = 0;
+    tec_module *m = load_of_three(&p, &kernel, 9);
+
+    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+    cr_assert_float_eq(first, 5, 0);
+    cr_assert(!run(m, 2, 4, &alone, &first));
+    cr_assert(strstr(err.text, "'y' of add_three: expected f32[3], found f32[4]"), "%s", err.text);
+    tec_module_free(m);
+    m = load_of_three(&p, &kernel, 1);
+    cr_assert(!run(m, 2, 3, &alone, &first));
+    cr_assert(strstr(err.text, "would write memory that overlaps another argument"), "%s", err.text);
+    tec_module_free(m);
+}
+
+/* Each of these is called by its description. */
+Test(bytecode, some_kernels_have_no_fixed_calls)
+{
+    rt_function_desc kernel;
+    program p;
+    rt_arena arena = {0};
+    rt_fixed_call *call = NULL;
+    tec_module *m = load_of_three(&p, &kernel, 9);
+
+    cr_assert(rt_fix_call(&arena, m, 0, &call, &err));
+    cr_assert(call && call->n_params == 3 && call->words[0] == (1 | RT_FIXED_OUTPUT) && call->words[1] == 3);
+    tec_module_free(m);
+    set_up(&p);
+    m = load(&p); /* with a symbol */
+    cr_assert(rt_fix_call(&arena, m, 0, &call, &err) && !call);
+    tec_module_free(m);
+    kernel.params = output_first;
+    kernel.n_params = 2;
+    const rt_module_desc alone_in_it = {.target = "test", .functions = &kernel, .n_functions = 1};
+    m = rt_module_from_memory(&alone_in_it, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
+    cr_assert(m, "%s", err.text);
+    cr_assert(rt_fix_call(&arena, m, 0, &call, &err) && !call);
+    tec_module_free(m);
+    rt_arena_free(&arena);
 }
 
 /* The place of a row so far away would not fit into 64 bits. */
