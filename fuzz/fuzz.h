@@ -65,7 +65,8 @@ void fuzz_steps(tec_context *cx, fuzz_case *sample, const target *machine, uint6
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *machine,
                     const fuzz_watch *watch);
 
-/* Another machine that runs compiled code, for a target that this one cannot run. */
+/* Another machine that runs compiled code, for a target that this one cannot run. All NULL: no machine does,
+ * and code is compiled only. */
 typedef struct {
     /* A module's bytes go there, and take the place of the last module. */
     bool (*load)(void *user, const void *module, size_t size, tec_error *err);
@@ -76,7 +77,10 @@ typedef struct {
 
 /* Runs the case everywhere. Lines of the trace that are refused are left out and counted. */
 void fuzz_check(tec_context *cx, const fuzz_case *sample, const target *machine, fuzz_result *out);
-/* The same with compiled code on another machine; NULL: here, where the target can run. */
+/* Why this machine cannot call code for the target (another CPU, no driver, a device that the code does not
+ * fit); NULL: it can. A small program is compiled and loaded to know. */
+const char *fuzz_unfit(tec_context *cx, const target *machine);
+/* The same with compiled code on another machine; NULL: here, but code for another CPU is compiled only. */
 void fuzz_check_on(tec_context *cx, const fuzz_case *sample, const target *machine,
                    const fuzz_elsewhere *there, fuzz_result *out);
 

@@ -430,6 +430,40 @@ static bool call_elsewhere(check *self, const comp_code *code)
     return good && call_sets(self, NULL, NULL);
 }
 
+/* What the device's driver or the loader says against the module; NULL: its function can be called. */
+static const char *refusal_of(tec_context *cx, const target *machine, tec_module *module)
+{
+    tec_error err = {0};
+    tec_device *device = tec_device_open(comp_codegen(machine)->device, &err);
+    tec_function *function =
+        device ? tec_function_new(module, NULL, &(tec_run_options){.device = device}, &err) : NULL;
+    const char *why = function ? NULL : base_strdup(cx, err.text);
+
+    tec_function_free(function);
+    tec_device_free(device);
+    return why;
+}
+
+/* Says why before any case does: a driver may be there, and the library that compiles for it or a fitting
+ * device may not. So a program of one element goes all the way but for the call. */
+const char *fuzz_unfit(tec_context *cx, const target *machine)
+{
+    const char *why = comp_codegen(machine)->generate
+                          ? comp_unfit(cx, machine)
+                          : base_format(cx, "no code is made for '%s'", target_text(cx, machine));
+
+    if (why || !comp_codegen(machine)->device)
+        return why;
+    te_file *file = te_parse(cx, "probe.te", "def f(A: f32[1]) {\n  B[i] = A[i]\n  return B\n}\n");
+    comp_unit unit = {.name = "f", .tree = te_tree(cx, file->defs.at[0]), .origin = "probe"};
+    comp_code *code = comp_compile(cx, &unit, 1, &(comp_options){.target = machine, .jobs = 1});
+    tec_module *module = code ? comp_load(cx, code, NULL) : NULL;
+    why = module ? refusal_of(cx, machine, module) : base_strdup(cx, tec_context_error(cx));
+    tec_module_free(module);
+    tec_context_clear(cx);
+    return why;
+}
+
 /* Compiles and calls; code for another machine is compiled only, unless there is one to run it. */
 static bool run_code(check *self)
 {
@@ -440,7 +474,7 @@ static bool run_code(check *self)
     if (!code)
         return failed(self, "code");
     if (self->there)
-        return call_elsewhere(self, code);
+        return !self->there->load || call_elsewhere(self, code);
     if (!comp_codegen(self->t)->device && target_unfit(self->cx, self->t))
         return true;
     tec_module *module = comp_load(self->cx, code, NULL);

@@ -31,7 +31,7 @@ enum { MAX_ROWS = 64, SAVE_EVERY = 32, MEDIAN_MOST = 64, SHRINK_BUDGET = 400 };
 typedef struct {
     const char *target, *resume, *keep, *file, *plant, *rpc, *key_file;
     int64_t cases, seed, jobs, timeout, first, shrink;
-    bool json, worker, programs;
+    bool json, worker, programs, compile_only;
 } settings;
 
 typedef struct {
@@ -44,6 +44,7 @@ typedef struct {
     tec_context *cx;
     const settings *s;
     const target *t;
+    const char *unfit; /* why compiled code is not called; NULL: it is */
     int64_t next, outcomes[4], accepted[MEDIAN_MOST + 1], refused;
     int64_t primitives[MAX_ROWS], passes[MAX_ROWS];
     base_vec findings; /* finding *, one for each signature */
@@ -401,6 +402,8 @@ static void print_table(const tally *sum)
            sum->outcomes[FUZZ_SAME], sum->outcomes[FUZZ_UNSUPPORTED], sum->outcomes[FUZZ_INVALID],
            sum->outcomes[FUZZ_WRONG], median(sum->accepted, BASE_COUNT(sum->accepted)), sum->refused,
            tec_clock() - sum->start);
+    if (sum->unfit)
+        printf("code was compiled, but not called: %s\n", sum->unfit);
     printf("\n%-22s changed the tree   %-22s changed the program\n", "primitive", "pass");
     for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
         printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
@@ -433,6 +436,9 @@ static void print_json(tally *sum)
     cJSON_AddNumberToObject(o, "median_steps", (double)median(sum->accepted, BASE_COUNT(sum->accepted)));
     cJSON_AddNumberToObject(o, "refused_steps", (double)sum->refused);
     cJSON_AddNumberToObject(o, "seconds", tec_clock() - sum->start);
+    cJSON_AddBoolToObject(o, "called", !sum->unfit);
+    if (sum->unfit)
+        cJSON_AddStringToObject(o, "why_not_called", sum->unfit);
     for (int i = 0; i < sched_n_primitives; i++)
         cJSON_AddNumberToObject(primitives, sched_primitives[i].name, (double)sum->primitives[i]);
     for (int i = 0; i < lower_n_passes; i++) {
@@ -464,6 +470,7 @@ static int fuzz(tally *sum)
                            .target = s->target,
                            .rpc = s->rpc,
                            .key_file = s->key_file,
+                           .compile_only = sum->unfit != NULL,
                            .seed = (uint64_t)s->seed,
                            .first = sum->next,
                            .end = sum->next + s->cases,
@@ -492,11 +499,29 @@ static int fuzz(tally *sum)
 static int work(const tally *sum)
 {
     const settings *s = sum->s;
-    tool_fuzz_server server = {.address = s->rpc, .key_file = s->key_file};
+    tool_fuzz_server server = {.address = s->rpc, .key_file = s->key_file, .compile_only = s->compile_only};
 
     return s->file
                ? tool_fuzz_work_file(sum->t, sum->cx, &server, s->file)
                : tool_fuzz_work(sum->t, sum->cx, &server, (uint64_t)s->seed, s->first, s->first + s->cases);
+}
+
+/* Says once, before the first case, that code is not called, and why: otherwise each case would fail by it.
+ * False: the run needs the code, as programs do, which run on the target. */
+static bool ask_machine(tally *sum)
+{
+    const settings *s = sum->s;
+
+    if (s->worker || s->rpc || strcmp(s->plant, "list") == 0)
+        return true;
+    sum->unfit = s->compile_only ? "--compile-only is given" : fuzz_unfit(sum->cx, sum->t);
+    if (sum->unfit && s->programs)
+        return base_fail(sum->cx, TEC_UNSUPPORTED, (base_loc){0},
+                         "--programs runs programs on the target, but code for '%s' cannot be called: %s",
+                         s->target, sum->unfit);
+    if (sum->unfit && !s->compile_only)
+        fprintf(stderr, "tec fuzz: code for '%s' is compiled, but not called: %s\n", s->target, sum->unfit);
+    return true;
 }
 
 /* Decides whether this process is the parent, a worker, or counts planted faults. */
@@ -509,7 +534,7 @@ static int start(const settings *given)
     int status = TOOL_FAILED;
 
     t.t = tool_target(t.cx, given->target, 2);
-    if (!t.t || (given->worker && !tool_fuzz_plant(t.cx, given->plant)))
+    if (!t.t || (given->worker && !tool_fuzz_plant(t.cx, given->plant)) || !ask_machine(&t))
         status = tool_fail("fuzz", t.cx);
     else if (given->programs)
         status = tool_fuzz_programs_run(t.cx, &(tool_fuzz_programs){t.t, (uint64_t)given->seed, given->first,
@@ -519,6 +544,7 @@ static int start(const settings *given)
     else if (strcmp(given->plant, "none") != 0)
         status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx,
                                                     .target = given->target,
+                                                    .compile_only = t.unfit != NULL,
                                                     .seed = (uint64_t)given->seed,
                                                     .first = given->first,
                                                     .end = given->first + given->cases,
@@ -541,7 +567,8 @@ static int read_options(int argc, char **argv, settings *to)
         {"jobs", TOOL_COUNT, &to->jobs, "N",
          "runs N processes at the same time (default: the number of cores)"},
         {"target", TOOL_TARGET, &to->target, "T",
-         "what to compile for (native); the code runs where this machine can"},
+         "what to compile for (native); where this machine cannot call the code, it is compiled only"},
+        {"compile-only", TOOL_FLAG, &to->compile_only, NULL, "compiles the code, but does not call it"},
         {"rpc", TOOL_TEXT, &to->rpc, "A:P", "an rpc_server that runs the code, instead of this machine"},
         {"key-file", TOOL_TEXT, &to->key_file, "F",
          "with --rpc: keys, of which one may submit (that of this machine's loopback server)"},
@@ -593,6 +620,8 @@ int tool_fuzz(int argc, char **argv)
         return status;
     if (s.key_file && !s.rpc)
         return tool_misuse("fuzz", "--key-file needs --rpc");
+    if (s.compile_only && (s.rpc || s.programs))
+        return tool_misuse("fuzz", "--compile-only does not go with %s", s.rpc ? "--rpc" : "--programs");
     if (s.rpc && !tool_key_file(s.key_file, keys, sizeof keys))
         return tool_misuse("fuzz", "cannot find the key file: --key-file is not given and HOME is not set");
     if (s.rpc)

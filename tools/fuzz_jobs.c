@@ -92,11 +92,11 @@ static void print_row(const fuzz_case *sample, const fuzz_result *result)
 static void work_on(tec_context *cx, const fuzz_case *sample, const target *machine, tool_fuzz_server *server,
                     char *note)
 {
-    fuzz_elsewhere there = tool_fuzz_there(server);
+    fuzz_elsewhere there = server->address ? tool_fuzz_there(server) : (fuzz_elsewhere){0};
     fuzz_result r;
 
     note_case(note, sample, NULL);
-    fuzz_check_on(cx, sample, machine, server->address ? &there : NULL, &r);
+    fuzz_check_on(cx, sample, machine, server->address || server->compile_only ? &there : NULL, &r);
     print_row(sample, &r);
 }
 
@@ -236,6 +236,12 @@ static bool start(job *work, const char *const *argv)
     return good;
 }
 
+/* Which machine runs the code; NULL, the end of the arguments: the child's own. */
+static const char *machine_option(const tool_fuzz_jobs *jobs)
+{
+    return jobs->rpc ? "--rpc" : jobs->compile_only ? "--compile-only" : NULL;
+}
+
 /* A child for the cases that this job still has. */
 static bool start_range(const tool_fuzz_jobs *jobs, job *work)
 {
@@ -253,7 +259,7 @@ static bool start_range(const tool_fuzz_jobs *jobs, job *work)
                           base_format(cx, "%" PRId64, work->end - work->next),
                           "--plant",
                           jobs->plant ? jobs->plant : "none",
-                          jobs->rpc ? "--rpc" : NULL,
+                          machine_option(jobs),
                           jobs->rpc,
                           "--key-file",
                           jobs->key_file,
@@ -510,7 +516,7 @@ bool tool_fuzz_try(const tool_fuzz_jobs *jobs, const char *path, tool_fuzz_row *
                           path,
                           "--plant",
                           jobs->plant ? jobs->plant : "none",
-                          jobs->rpc ? "--rpc" : NULL,
+                          machine_option(jobs),
                           jobs->rpc,
                           "--key-file",
                           jobs->key_file,

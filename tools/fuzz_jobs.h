@@ -26,6 +26,7 @@ typedef struct {
     int64_t first, end; /* cases first .. end-1 */
     int jobs;
     const char *rpc, *key_file; /* the server that runs the code; rpc NULL: this machine */
+    bool compile_only;          /* no machine runs it */
     double timeout;             /* seconds for one case */
     const char *plant;          /* the planted fault that is switched on; NULL: none */
     /* False: enough, the rest is left out. */

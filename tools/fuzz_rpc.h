@@ -13,6 +13,7 @@
 
 typedef struct {
     const char *address, *key_file; /* address NULL: no server */
+    bool compile_only;              /* no server, and code is not called on this machine either */
     tec_rpc *connection;            /* made when first needed, and anew after a crash */
     tec_rpc_session *session;
     int64_t module;

@@ -59,4 +59,5 @@ TEC_CUDA=$dir refused "looked for 'libnvrtc.so.12' in $dir" --target "$target" -
 LD_LIBRARY_PATH='' refused "no driver: looked for 'libcuda.so.1'" --target "$target" --dim n=4 --check
 # Random kernels under random schedules.
 "$TEC" fuzz --target "$target" --cases 6 --seed 3 --jobs 2 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
+if grep -q 'not called' "$dir/out"; then fail "random kernels are compiled only"; fi
 echo "cuda te: ok"

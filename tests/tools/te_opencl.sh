@@ -74,4 +74,5 @@ if "$TEC" run "$dir/host.tec" --device opencl:0 >"$dir/out" 2>&1; then fail "a f
 grep -q "'half' was compiled for the CPU and cannot run on opencl:0" "$dir/out" || { cat "$dir/out"; fail "does not say that it is for the CPU"; }
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
+if grep -q 'not called' "$dir/out"; then fail "random kernels are compiled only"; fi
 echo "te_opencl: ok"
