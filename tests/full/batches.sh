@@ -7,6 +7,7 @@ set -eu
 : "${TEC:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+[ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
 
 fail() {
     echo "batches: $*" >&2
