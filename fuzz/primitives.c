@@ -79,9 +79,10 @@ static void draw_exprs(fuzz_stepper *stepper, sched_arg *arg, int n)
 
 static const char *any_scope(fuzz_stepper *stepper)
 {
-    static const char *const scopes[] = {"local", "global", "shared"};
+    static const char *const scopes[] = {"local", "global", "shared", "warp"};
+    int gpu = stepper->gpu ? 1 : 0;
 
-    return scopes[fuzz_weighted(stepper->state, (const int[]){60, 38, stepper->gpu ? 60 : 0}, 3)];
+    return scopes[fuzz_weighted(stepper->state, (const int[]){60, 38, gpu * 45, gpu * 15}, 4)];
 }
 
 /* One argument of the kind, without regard to the others. */

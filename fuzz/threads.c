@@ -3,7 +3,7 @@
  *
  *     S.y, S.x, S.k  =>  S.y.0 blockIdx.x, S.y.1 threadIdx.y, S.x.0 vthread, S.x.1 threadIdx.x,
  *                          and inside: producers and copies of inputs
- *                        in shared memory, filled by the same threads;
+ *                        in shared or warp memory, filled by the same threads;
  *                            k.1 bound to threads of its own now and then
  *
  * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as
@@ -118,6 +118,12 @@ static const char *written_by(const launch *self, const char *block)
     return s && s->block.block->n_writes ? s->block.block->writes[0].buffer->name : NULL;
 }
 
+/* Memory that threads share: of a block, or of a warp, if there is no axis but x. */
+static const char *common_scope(launch *self)
+{
+    return self->spatial == 1 && fuzz_odds(self->p, 35) ? "warp" : "shared";
+}
+
 /* What a block reads: moved under one of its loops, in shared or local memory. */
 static void bring_producer(launch *self, const char *block, const char *producer)
 {
@@ -127,7 +133,7 @@ static void bring_producer(launch *self, const char *block, const char *producer
         return;
     if (fuzz_odds(self->p, 90))
         fuzz_apply_word(self->p, "set_scope", SCHED_ARG_BUFFER, buffer,
-                        fuzz_odds(self->p, 75) ? "shared" : "local");
+                        fuzz_odds(self->p, 75) ? common_scope(self) : "local");
     share_among_threads(self, producer);
 }
 
@@ -141,7 +147,7 @@ static void cache_input(launch *self, const char *block)
         return;
     sched_arg arg[] = {
         {.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(self->p, b->n_reads)].buffer->name},
-        {.kind = SCHED_ARG_WORD, .name = fuzz_odds(self->p, 80) ? "shared" : "local"},
+        {.kind = SCHED_ARG_WORD, .name = fuzz_odds(self->p, 80) ? common_scope(self) : "local"},
         {.kind = SCHED_ARG_BLOCKS, .names = base_copy(self->p->cx, &block, sizeof block), .n = 1}};
     if (!fuzz_apply(self->p, sched_primitive_named("cache_read"), arg, 3))
         return;

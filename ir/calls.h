@@ -17,6 +17,11 @@
  * `let other = call<f32> tec.shuffle_xor(x, mask)`. Both threads have to come to it together. */
 #define IR_CALL_SHUFFLE "tec.shuffle_xor"
 
+/* The value that the thread `lane` of the caller's warp gives, counted modulo 32: all of a let,
+ * `let other = call<f32> tec.shuffle(x, lane)`. The lane may differ from thread to thread. All threads of the
+ * warp have to come to it together. */
+#define IR_CALL_SHUFFLE_FROM "tec.shuffle"
+
 /* Stores to shared memory inside `attribute async_copy(1)` begin a copy. `evaluate tec.async_commit()` makes
  * one group of those that the thread began since the last one; `evaluate tec.async_wait(n)` waits for all but
  * its n last groups. Until then nobody may touch the elements; other threads see them after a barrier behind

@@ -375,6 +375,8 @@ struct ir_block {
 
 /* Buffers of scope shared begin at a multiple of so many bytes, whatever their elements are. */
 enum { IR_SHARED_ALIGN = 16 };
+/* Neighbouring threads of a block that share memory of scope warp, x first, then y, then z. */
+enum { IR_WARP_THREADS = 32 };
 
 /* What a named intrinsic or extern function means: a program over the same parameters, or none (opaque). */
 struct ir_intrinsic {

@@ -194,9 +194,13 @@ static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const 
 }
 
 /* A shuffle stays: it brings what other threads give, and these may be behind the condition. The value is
- * computed by all threads now, so a load that only some may do becomes a select on the condition. */
+ * computed by all threads now, so a load that only some may do becomes a select on the condition. What is
+ * given to a lane that its reader names is ready for that (lower/warps.c): the condition is the reader's, and
+ * says nothing about the giver. */
 static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const ir_expr *value)
 {
+    if (lower_is_shuffle_from(value))
+        return value;
     const ir_expr *zero = base_is_bool(value->dtype) ? ir_bool(cx, false) : ir_imm(cx, value->dtype, 0);
 
     if (value->op == IR_CALL && base_same(value->call.name, IR_CALL_SHUFFLE)) {
@@ -211,6 +215,34 @@ static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const
 {
     return ir_let_stmt(cx, stmt->let.var, guard_value(cx, guard, stmt->let.value),
                        lower_push_guard(cx, guard, stmt->let.body));
+}
+
+/* Whether the statement gives elements of local memory a constant, as the start of registers does that other
+ * threads may ask for (lower/warps.c): one element, or all of them in a loop. */
+static bool starts(tec_context *cx, const ir_buffer *buffer, const ir_stmt *stmt)
+{
+    const ir_expr *at = stmt->kind == IR_FOR && stmt->loop.how == IR_SERIAL ? stmt->loop.var : NULL;
+    const ir_stmt *store = at ? stmt->loop.body : stmt;
+    base_vec vars = {0};
+    int64_t n;
+
+    if (store->kind != IR_STORE || store->store.buffer != buffer || buffer->scope != IR_LOCAL ||
+        store->store.n != 1 || store->store.value->has || (at && !ir_is_int(stmt->loop.extent, &n)))
+        return false;
+    ir_free_vars(cx, store->store.value, &vars);
+    return vars.n == 0 && (at ? store->store.index[0] == at : ir_is_int(store->store.index[0], &n));
+}
+
+/* The start of memory that is allocated inside of the condition needs no guard: nobody sees it outside. It
+ * must have none, because what a thread gives in a shuffle is read without the condition. */
+static const ir_stmt *push_into_allocate(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
+{
+    const ir_stmt *body = stmt->allocate.body;
+
+    if (body->kind != IR_SEQ || body->seq.n < 2 || !starts(cx, stmt->allocate.buffer, body->seq.stmt[0]))
+        return lower_with_inner(cx, stmt, lower_push_guard(cx, guard, body));
+    const ir_stmt *rest = ir_seq(cx, body->seq.stmt + 1, body->seq.n - 1);
+    return lower_with_inner(cx, stmt, ir_seq2(cx, body->seq.stmt[0], lower_push_guard(cx, guard, rest)));
 }
 
 /* Statements that all threads must reach (barriers, commits of copies) stay unguarded; every other statement
@@ -228,8 +260,8 @@ const ir_stmt *lower_push_guard(tec_context *cx, const ir_expr *guard, const ir_
         return ir_seq(cx, out, stmt->seq.n);
     }
     case IR_FOR:
-    case IR_ALLOCATE:
     case IR_ATTRIBUTE: return lower_with_inner(cx, stmt, lower_push_guard(cx, guard, lower_inner(stmt)));
+    case IR_ALLOCATE: return push_into_allocate(cx, guard, stmt);
     case IR_LET_STMT: return push_into_let(cx, guard, stmt);
     case IR_IF: return push_into_if(cx, guard, stmt);
     case IR_EVALUATE:
@@ -530,6 +562,7 @@ static const ir_stmt *place(placer *pl, const ir_facts *facts, const ir_stmt *st
     case IR_ALLOCATE: return place_allocate(pl, facts, stmt, sum);
     case IR_LET_STMT:
         append_own(pl, stand(pl, facts), stmt, sum);
+        pl->lack.found |= pl->diverges && lower_is_shuffle_from(stmt->let.value);
         if (lower_varies_by_thread(pl->cx, &pl->differ, stmt->let.value))
             base_map_put(pl->cx, &pl->differ, stmt->let.var, stmt);
         return lower_with_inner(pl->cx, stmt, place(pl, lower_inside(facts, stmt), stmt->let.body, sum));

@@ -493,20 +493,48 @@ static const ir_expr *over_symbols(compactor *self, const ir_facts *facts, const
     return lower_extent(facts, ir_int(self->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
+typedef struct {
+    ir_walk walk;
+    int64_t most;
+} width_walk;
+
+static bool note_width(ir_walk *walk, const ir_stmt *stmt)
+{
+    int64_t *most = &((width_walk *)walk)->most, extent;
+
+    if (stmt->kind == IR_FOR && stmt->loop.how == IR_THREAD_X && ir_is_int(stmt->loop.extent, &extent))
+        *most = extent > *most ? extent : *most;
+    return true;
+}
+
+/* Whether the launch has whole warps along x. */
+static bool has_warps_along_x(compactor *self, const descent *way, const ir_buffer *buffer)
+{
+    width_walk walk = {.walk = {.expr = ir_skip_expr, .stmt = note_width, .cx = self->rw.cx}};
+    int launch = launch_of(self, way, buffer);
+
+    if (launch >= 0)
+        ir_walk_stmt(&walk.walk, way->chain.at[launch]);
+    return walk.most > 0 && walk.most % IR_WARP_THREADS == 0;
+}
+
 /* Memory that threads share holds what all of them touch, not only the one that the loops around stand for.
  *
  *     for tx in 0..32 threadIdx.x { S[tx] = .. }  for one tx S[tx : +1]; over all threads S[0 : 32]
+ *
+ * Memory of a warp whose threads lie along x is not shared along y and z.
  */
 static ir_region over_threads(compactor *self, const ir_facts *facts, const descent *way,
                               const ir_region *region)
 {
     tec_context *cx = self->rw.cx;
     base_vec var = {0}, min = {0}, extent = {0};
+    bool in_rows = region->buffer->scope == IR_WARP && has_warps_along_x(self, way, region->buffer);
 
     for (int i = 0; i < way->chain.n; i++) {
         const ir_stmt *stmt = way->chain.at[i];
 
-        if (!lower_is_thread(stmt))
+        if (!lower_is_thread(stmt) || (in_rows && stmt->loop.how != IR_THREAD_X))
             continue;
         base_push(cx, &var, stmt->loop.var);
         base_push(cx, &min, stmt->loop.min);

@@ -40,6 +40,11 @@ bool lower_is_for_all(const ir_expr *call)
            base_same(call->call.name, IR_CALL_WAIT);
 }
 
+bool lower_is_shuffle_from(const ir_expr *value)
+{
+    return value->op == IR_CALL && base_same(value->call.name, IR_CALL_SHUFFLE_FROM);
+}
+
 /* ---- what threads hand over ---- */
 
 /* How a buffer is used: where first, whether elsewhere too, whether anything is written to it. */

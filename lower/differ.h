@@ -28,4 +28,7 @@ bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr
  * copies. Who has begun none may come too. */
 bool lower_is_for_all(const ir_expr *call);
 
+/* A shuffle whose reader names the lane: all threads of a warp come to it together (ir/calls.h). */
+bool lower_is_shuffle_from(const ir_expr *value);
+
 #endif

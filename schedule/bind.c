@@ -111,7 +111,7 @@ static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *loop, ir_
  * and all 32 together fill the tile once. Both give the same tile if the work does not mention C.x, may run
  * any number of times, and lies in memory that all the threads share. */
 static bool need_common_work(sched_call *call, const tree_site *site, const ir_stmt *loop,
-                             const ir_stmt *inner)
+                             const ir_stmt *inner, ir_how how)
 {
     const char *name = loop->loop.var->var.name, *why = tree_not_idempotent(call->cx, site->block);
     bool differs = ir_uses_var(call->cx, site->stmt->block.where, loop->loop.var);
@@ -123,7 +123,7 @@ static bool need_common_work(sched_call *call, const tree_site *site, const ir_s
             call, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
             inner->loop.var->var.name, name, ir_how_text(inner->loop.how), site->block->name);
     for (int i = 0; i < site->block->n_writes; i++)
-        if (site->block->writes[i].buffer->scope != IR_SHARED)
+        if (!sched_is_common_along(site->block->writes[i].buffer->scope, how))
             return sched_refuse(
                 call, "the threads of '%s' do '%s' together, but '%s' is not in shared memory",
                 inner->loop.var->var.name, site->block->name, site->block->writes[i].buffer->name);
@@ -163,7 +163,7 @@ bool sched_inner_work_is_common(sched_call *call, const ir_program *program, con
         const ir_stmt *inner =
             tree_depth_under(&all.at[i], loop->loop.var) ? inner_loop(&all.at[i], loop, how) : NULL;
 
-        if (inner && !need_common_work(call, &all.at[i], loop, inner))
+        if (inner && !need_common_work(call, &all.at[i], loop, inner, how))
             return false;
     }
     return true;
@@ -182,7 +182,7 @@ static bool need_axis_free(sched_call *call, const sched_path *at, ir_how how)
     if (!sched_is_threads(how))
         return sched_need_none_around(call, at, how);
     for (int i = 0; above && i < all.n; i++)
-        if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(call, &all.at[i], above, l)) {
+        if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(call, &all.at[i], above, l, how)) {
             call->reason = NULL;
             return sched_need_none_around(call, at, how);
         }
@@ -305,10 +305,10 @@ static const ir_stmt *place_of_stage(const tree_sites *all, const tree_site *sit
                : NULL;
 }
 
-static bool writes_shared_alone(const tree_site *writer)
+static bool writes_common_alone(const tree_site *writer, ir_how how)
 {
     for (int j = 0; j < writer->block->n_writes; j++)
-        if (writer->block->writes[j].buffer->scope != IR_SHARED)
+        if (!sched_is_common_along(writer->block->writes[j].buffer->scope, how))
             return false;
     return writer->block->n_writes > 0;
 }
@@ -333,7 +333,8 @@ static bool fits_around(sched_call *call, const ir_program *program, const char 
  * sake of B.shared, so the loops are judged when all stages are placed; if they depend on each other then,
  * the tree stays as it is, and bind refuses the loop. Each stage is looked up by name, because a stage that
  * moved stands at another place in the list of sites. */
-static const ir_program *share_stages(sched_call *call, const ir_program *program, const ir_expr *var)
+static const ir_program *share_stages(sched_call *call, const ir_program *program, const ir_expr *var,
+                                      ir_how how)
 {
     const ir_program *before = call->tree, *after = program;
     tree_sites all = tree_all_sites(call->cx, program->body);
@@ -346,7 +347,7 @@ static const ir_program *share_stages(sched_call *call, const ir_program *progra
         tree_sites now = tree_all_sites(call->cx, after->body);
         const tree_site *w = tree_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
         const ir_stmt *to =
-            tree_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
+            tree_depth_under(w, var) && writes_common_alone(w, how) ? place_of_stage(&now, w, var) : NULL;
 
         if (!to)
             continue;
@@ -392,7 +393,7 @@ static const ir_program *bind_at(sched_call *call, const sched_path *at, ir_how 
                    : NULL;
     const ir_program *out = sched_annotate_loop(call, at, how);
     if (out && sched_is_threads(how))
-        out = share_stages(call, out, l->loop.var);
+        out = share_stages(call, out, l->loop.var, how);
     return BASE_PLANT_ON(call->cx, bind_race) || sched_need_independent(call, out, l) ? out : NULL;
 }
 
@@ -413,9 +414,9 @@ static int placed_by(const sched *s, const char *block)
     return i;
 }
 
-/* The step behind the placing of the tiles in shared memory inside the loop, if a later step shaped one of
- * them; 0: none did. Names of loops begin with the block's. */
-static int before_shaping(sched_call *call)
+/* The step behind the placing of the tiles inside the loop that threads along the axis share, if a later step
+ * shaped one of them; 0: none did. Names of loops begin with the block's. */
+static int before_shaping(sched_call *call, ir_how how)
 {
     tree_sites all = tree_all_sites(call->cx, call->tree->body);
     const base_vec *steps = &call->s->steps;
@@ -429,7 +430,7 @@ static int before_shaping(sched_call *call)
         const char *name = all.at[i].block->name;
         size_t n = strlen(name);
 
-        if (!tree_depth_under(&all.at[i], sched_end(&at)->loop.var) || !writes_shared_alone(&all.at[i]))
+        if (!tree_depth_under(&all.at[i], sched_end(&at)->loop.var) || !writes_common_alone(&all.at[i], how))
             continue;
         int placed = placed_by(call->s, name);
         first = placed >= first ? placed + 1 : first;
@@ -464,7 +465,8 @@ static bool same_step(const sched *s, const sched_step *step)
 static const ir_program *bind_earlier(sched_call *call)
 {
     const sched *s = call->s;
-    int first = before_shaping(call);
+    ir_how how;
+    int first = sched_thread_axis(call->arg[1].name, &how) ? before_shaping(call, how) : 0;
     sched *again = first > 0 ? sched_new(call->cx, s->plain, s->target) : NULL;
 
     if (!again)

@@ -139,7 +139,7 @@ static void find_tiles(launch *self, const sched_path *at, const ir_stmt *loop)
         for (int j = 0; tree_depth_under(&all.at[i], self->var) && j < all.at[i].block->n_writes; j++) {
             const ir_buffer *buffer = all.at[i].block->writes[j].buffer;
 
-            if (buffer->scope == IR_SHARED && !is_tile(self, buffer) &&
+            if (sched_is_common_along(buffer->scope, self->how) && !is_tile(self, buffer) &&
                 tree_buffer_dependence(&self->c->s->view, &all, buffer, self->var))
                 base_push(self->c->cx, &self->tiles, (void *)(uintptr_t)buffer);
         }

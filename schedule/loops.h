@@ -16,6 +16,12 @@ static inline bool sched_is_threads(ir_how how)
 {
     return how >= IR_THREAD_X && how <= IR_THREAD_Z;
 }
+/* Whether memory of the scope is common to the threads along the axis: shared memory to all of a block, warp
+ * memory to those of a warp, which lie along x (threads.c). */
+static inline bool sched_is_common_along(ir_scope scope, ir_how how)
+{
+    return sched_is_threads(how) && (scope == IR_SHARED || (scope == IR_WARP && how == IR_THREAD_X));
+}
 /* Over threads of any kind, of the host or of a device, virtual ones among them: lanes stay inside of
  * these. */
 static inline bool sched_is_parallel(ir_how how)

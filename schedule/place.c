@@ -50,19 +50,21 @@ static const ir_region *read_of(const sched_move *move, const tree_site *reader,
                : NULL;
 }
 
-/* The loops over threads around the target, where what the block writes is the memory of all of them. If any
- * of its buffers is no shared memory, each thread computes for itself what it needs, and the list stays
- * empty. */
+/* The loops over threads around the target, where what the block writes is the memory of all of them. Along
+ * an axis where any of its buffers is none, each thread computes for itself what it needs. */
 static void find_sharing_threads(sched_move *move)
 {
     const ir_block *block = move->site->block;
 
-    for (int j = 0; j < block->n_writes; j++)
-        if (block->writes[j].buffer->scope != IR_SHARED)
-            return;
-    for (int i = 0; i < move->to.n; i++)
-        if (move->to.link[i].stmt->kind == IR_FOR && sched_is_threads(move->to.link[i].stmt->loop.how))
-            base_push(move->c->cx, &move->threads, move->to.link[i].stmt);
+    for (int i = 0; i < move->to.n; i++) {
+        const ir_stmt *stmt = move->to.link[i].stmt;
+        bool common = stmt->kind == IR_FOR;
+
+        for (int j = 0; common && j < block->n_writes; j++)
+            common = sched_is_common_along(block->writes[j].buffer->scope, stmt->loop.how);
+        if (common && sched_is_threads(stmt->loop.how))
+            base_push(move->c->cx, &move->threads, stmt);
+    }
 }
 
 /* All threads that share the buffer must come to each iteration in which it is filled. Where the bounds of a

@@ -141,7 +141,7 @@ static bool hands_over(sched_call *call, const ir_program *after, const tree_sit
         !(tree_reads(reader->block, buffer) || tree_writes(reader->block, buffer)))
         return true;
     if (from->root != to.root) {
-        if (buffer->scope == IR_LOCAL)
+        if (buffer->scope == IR_LOCAL || buffer->scope == IR_WARP)
             sched_refuse(
                 call,
                 "'%s' uses '%s' outside of the launch in which '%s' writes it, where each thread has its own",
@@ -149,7 +149,8 @@ static bool hands_over(sched_call *call, const ir_program *after, const tree_sit
         return !call->reason;
     }
     for (int axis = 0; axis < 3; axis++)
-        if (from->loop[axis] != to.loop[axis] && (from->loop[axis] || buffer->scope == IR_GLOBAL)) {
+        if (!sched_is_common_along(buffer->scope, (ir_how)(IR_THREAD_X + axis)) &&
+            from->loop[axis] != to.loop[axis] && (from->loop[axis] || buffer->scope == IR_GLOBAL)) {
             sched_refuse(call,
                          "'%s' uses '%s', which '%s' writes in other loops of threads: it would have to be "
                          "shared memory",
@@ -302,6 +303,28 @@ static bool launch_fits(sched_call *call, const ir_stmt *root)
                         (long long)threads[2], (long long)limit);
 }
 
+/* A warp is 32 neighbouring threads, x first. compute_at and bind take its memory for that of all threads
+ * along x, and of no others. So these must be a warp:
+ *
+ *     32 x 4 threads: a warp for each y          16 x 1: one warp
+ *     16 x 2: a warp would hold two rows of x    64 x 1: the threads along x would be two warps
+ */
+static bool warp_fits(sched_call *call, const ir_stmt *root, const ir_buffer *buffer)
+{
+    int64_t threads[3] = {1, 1, 1};
+
+    if (buffer->scope != IR_WARP)
+        return true;
+    ask_for(root, threads);
+    if (threads[0] == IR_WARP_THREADS || (threads[0] < IR_WARP_THREADS && threads[1] == 1 && threads[2] == 1))
+        return true;
+    return sched_refuse(call,
+                        "'%s' is in warp memory, which %d threads along threadIdx.x share, or fewer if there "
+                        "are no others; the launch of '%s' has %lld * %lld * %lld",
+                        buffer->name, IR_WARP_THREADS, root->loop.var->var.name, (long long)threads[0],
+                        (long long)threads[1], (long long)threads[2]);
+}
+
 /* A buffer that is used in a vectorised loop alone is each lane's own; but lanes do not wait for other
  * threads to fill it. */
 static bool lanes_fit(sched_call *call, const tree_sites *all, const tree_site *writer,
@@ -348,7 +371,7 @@ bool sched_threads_fit(sched_call *call, const ir_program *after)
                 return false;
             if (!at.root)
                 continue;
-            if (!lanes_fit(call, &all, w, buffer))
+            if (!lanes_fit(call, &all, w, buffer) || !warp_fits(call, at.root, buffer))
                 return false;
             for (int k = 0; k < all.n && buffer->scope != IR_SHARED; k++)
                 if (!hands_over(call, after, w, &at, &all.at[k], buffer))

@@ -272,14 +272,15 @@ static bool is_common_work(const tree_site *site, int depth)
 }
 
 /* Memory that the threads of a block share is no thread's own, whatever each of them writes first, unless
- * they fill it together. */
+ * they fill it together. The threads of a warp, which share its memory, lie along x. */
 static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     for (int i = 0; i < all->n && (buffer->scope == IR_SHARED || buffer->scope == IR_WARP); i++) {
         int depth = tree_depth_under(&all->at[i], var);
         ir_how how = depth ? all->at[i].loop[depth - 1]->loop.how : IR_SERIAL;
+        ir_how last = buffer->scope == IR_WARP ? IR_THREAD_X : IR_THREAD_Z;
 
-        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && tree_writes(all->at[i].block, buffer) &&
+        if (how >= IR_THREAD_X && how <= last && tree_writes(all->at[i].block, buffer) &&
             !is_common_work(&all->at[i], depth))
             return true;
     }

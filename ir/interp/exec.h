@@ -191,8 +191,9 @@ struct exec_code {
             const exec_node *value;
             int slot, lanes;
             const exec_code *body;
-            bool shuffle; /* the value comes from the thread `mask` further in the warp */
-            int64_t mask;
+            bool shuffle;          /* the value comes from another thread of the warp: */
+            int64_t mask;          /* the one `mask` further, */
+            const exec_node *lane; /* or the one that this says; NULL: `mask` does */
         } let;
         struct {
             exec_buffer *buffer;

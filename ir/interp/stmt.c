@@ -490,17 +490,24 @@ static bool is_call_of(const ir_expr *expr, const char *name)
     return expr->op == IR_CALL && strcmp(expr->call.name, name) == 0;
 }
 
-/* let v = warp_shuffle(value, mask): the threads of a warp exchange values, so they must come to this place
- * together (lockstep). */
+/* let v = shuffle(value, mask or lane): the threads of a warp exchange values, so they must come to this
+ * place together (lockstep). */
 static const exec_code *build_shuffle(exec_builder *builder, const ir_stmt *stmt, const exec_code *body)
 {
     const ir_expr *expr = stmt->let.value;
     exec_code *code = ir_exec_new_code(builder, stmt, ir_exec_run_shuffle);
 
+    bool named = is_call_of(expr, IR_CALL_SHUFFLE_FROM);
     if (expr->call.n != 2 || expr->call.n_buffers ||
-        !base_dtype_same(expr->call.arg[0]->dtype, expr->dtype) || expr->dtype.lanes != 1 ||
-        !ir_is_int(expr->call.arg[1], &code->let.mask) || code->let.mask < 0)
-        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc, "a shuffle takes a scalar and a constant");
+        !base_dtype_same(expr->call.arg[0]->dtype, expr->dtype) || expr->dtype.lanes != 1)
+        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc, "a shuffle takes a scalar and a thread");
+    else if (named ? !base_dtype_same(expr->call.arg[1]->dtype, BASE_I64)
+                   : !ir_is_int(expr->call.arg[1], &code->let.mask) || code->let.mask < 0)
+        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc,
+                     named ? "the thread of a shuffle is an index"
+                           : "a shuffle takes a scalar and a constant");
+    else if (named)
+        code->let.lane = ir_exec_expr(builder, expr->call.arg[1]);
     code->lockstep = true;
     code->let.shuffle = true;
     code->let.value = ir_exec_expr(builder, expr->call.arg[0]);
@@ -519,7 +526,7 @@ static const exec_code *build_let(exec_builder *builder, const ir_stmt *stmt)
     builder->path = &path;
     body = ir_exec_build(builder, stmt->let.body);
     builder->path = path.up;
-    if (is_call_of(stmt->let.value, IR_CALL_SHUFFLE))
+    if (is_call_of(stmt->let.value, IR_CALL_SHUFFLE) || is_call_of(stmt->let.value, IR_CALL_SHUFFLE_FROM))
         return build_shuffle(builder, stmt, body);
     return ir_exec_wrap_let(builder, stmt, stmt->let.var, stmt->let.value, body);
 }

@@ -655,6 +655,15 @@ static exec_frame *partner(const exec_group *group, exec_frame *const *came, con
     return mask < WARP && other < group->n ? came[frame->strand - thread + other] : NULL;
 }
 
+/* The lane that a thread asks for, as the mask that leads there. */
+static int64_t mask_to(ir_exec *exec, const exec_code *code, const exec_frame *frame)
+{
+    int own = frame->strand % exec->group->n % WARP;
+
+    return code->let.lane ? own ^ (int)((uint64_t)exec_run(exec, code->let.lane, 0).i % WARP)
+                          : code->let.mask;
+}
+
 /* All give their values before any takes one. */
 static void shuffle(ir_exec *exec, const exec_code *code, frames set)
 {
@@ -670,15 +679,15 @@ static void shuffle(ir_exec *exec, const exec_code *code, frames set)
         given[set.at[i]->strand] = exec_run(exec, code->let.value, 0);
     }
     for (int i = 0; i < set.n && !exec->failed; i++) {
-        const exec_frame *from = partner(group, came, set.at[i], code->let.mask);
-
         enter(exec, set.at[i]);
+        int64_t mask = mask_to(exec, code, set.at[i]);
+        const exec_frame *from = partner(group, came, set.at[i], mask);
         if (from)
             exec->var[code->let.slot] = given[from->strand];
         else
             ir_exec_fail(exec, TEC_INVALID, code->s->loc,
                          "divergence: %s comes to the shuffle, the one %lld from it in the warp does not",
-                         ir_exec_strand_text(exec, set.at[i]->strand), (long long)code->let.mask);
+                         ir_exec_strand_text(exec, set.at[i]->strand), (long long)mask);
     }
 }
 

@@ -82,6 +82,9 @@ static const char *call(tec_context *cx, const ir_expr *expr)
 
 static const char *value(tec_context *cx, const ir_expr *expr, const char *const *arg)
 {
+    if (strcmp(expr->call.name, IR_CALL_SHUFFLE_FROM) == 0)
+        return base_format(cx, "tec_shuffle(%s, (int)(%s)%s)", arg[0], arg[1],
+                           BASE_PLANT_ON(cx, cuda_shuffle) ? " / 2" : "");
     return strcmp(expr->call.name, IR_CALL_SHUFFLE) == 0
                ? base_format(cx, "tec_shuffle_xor(%s, (int)(%s)%s)", arg[0], arg[1],
                              BASE_PLANT_ON(cx, cuda_shuffle) ? " / 2" : "")

@@ -42,6 +42,15 @@ same one_block
 same one_block_warps
 "$TEC" te tests/tools/gpu/one_block_warps.te --target "$target" --emit cuda >"$dir/out"
 [ "$(sed '1,/__global__/d' "$dir/out" | grep -c 'tec_shuffle_xor')" -ge 5 ] || fail "partial results are not combined in registers"
+# Memory of a warp is registers: no shared memory, and shuffles from any thread.
+same warp_rows --dim n=5
+same warp_rows --dim n=37
+same warp_turn --dim n=3
+for kernel in warp_rows warp_turn; do
+    "$TEC" te "tests/tools/gpu/$kernel.te" --target "$target" --emit cuda | sed '1,/__global__/d' >"$dir/out"
+    grep -q 'tec_shuffle(' "$dir/out" || fail "$kernel exchanges nothing between threads"
+    if grep -q '__shared__' "$dir/out"; then fail "$kernel has memory of a warp in shared memory"; fi
+done
 same scan --dim n=5
 same edges --dim n=21
 # Below 2^15 rows and columns indices have 32 bits, beyond that 64.

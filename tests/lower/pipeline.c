@@ -186,7 +186,7 @@ Test(pipeline, runs_the_passes_whose_features_the_target_offers)
         " unroll simplify masks columns promote share fma math storage finish ",
         passes_for(AVX512));
     SHOWS("reasons lanes threads init blocks compact tensors trim overlap vthread simplify partition alone "
-          "barriers "
+          "warps barriers "
           "flatten intrinsics simplify unroll"
           " simplify share fma split ",
           passes_for("cuda"));

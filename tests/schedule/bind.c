@@ -122,9 +122,24 @@ Test(bind, keeps_the_reading_of_one_thread_apart_from_what_others_fill)
     sched *s = schedule_of(matmul);
 
     does(s, "cache_read(A, warp)\nbind(C.y, blockIdx.x)\nbind(C.x, threadIdx.x)");
-    refuses(s, "compute_at(A.cache.warp, C.x)",
-            "'C.x' is threadIdx.x, and it is not proven that iterations of 'C.x' write distinct elements of "
-            "'A.cache.warp'");
+    refuses(
+        s, "compute_at(A.cache.warp, C.x)",
+        "'A.cache.warp' is in warp memory, which 32 threads along threadIdx.x share, or fewer if there are "
+        "no others; the launch of 'C.y' has 40 * 1 * 1");
+}
+
+/* Each row of y is a warp, which fetches what its 32 threads need, and no more. */
+Test(bind, shares_a_row_of_a_warp_along_x_alone)
+{
+    sched *s = schedule_of("def mm(n, A: f32[n, 64], B: f32[64, 64]) {\n"
+                           "  C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+
+    does(s, "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 32)\nreorder(y0, x0, y1, x1)\n"
+            "bind(y0, blockIdx.y)\nbind(x0, blockIdx.x)\nbind(x1, threadIdx.x)\nbind(y1, threadIdx.y)\n"
+            "k0, k1 = split(C.k, _, 32)\ncache_read(A, warp)\ncompute_at(A.cache.warp, k0)\n"
+            "bind(A.cache.warp.ax1, threadIdx.x)");
+    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), "for A.cache.warp.ax1 in 0..32 threadIdx.x {"), "%s",
+              ir_program_text(cx, sched_tree(s)));
 }
 
 /* Sums in registers over all of k, tiles of both operands fetched by all threads at each block of k: whether

@@ -55,6 +55,11 @@ template <typename T> static inline T tec_shuffle_xor(T value, int mask)
     tec_emulated->wait(TEC_WAIT_SHUFFLE, &value, &other, sizeof value, mask);
     return other;
 }
+template <typename T> static inline T tec_shuffle(T value, int lane)
+{
+    unsigned own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    return tec_shuffle_xor(value, (int)((own ^ (unsigned)lane) % 32));
+}
 /* Waits for the others of a group of threads; then `work` is done once, with what each of them gives. */
 static inline void tec_together(int threads, const void *give, void (*work)(const void *const *given))
 {

@@ -644,6 +644,38 @@ Test(interp_threads, shuffles_from_threads_that_do_not_come_are_reported)
         exchange(64, 32, 64), F32(in, 256), F32(out, 256));
 }
 
+/* C[tx] = what the thread `lane` of the warp has in A, of n threads, those below `upto` taking part. */
+static ir_program *named(int n, const ir_expr *tx, const ir_expr *lane, int upto)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(256)), *c = BUFFER("C", BASE_F32, INT(256));
+    const ir_expr *other = ir_var(cx, "other", BASE_F32), *arg[2] = {LOAD(a, tx), lane};
+    const ir_expr *value = ir_call(cx, BASE_F32, IR_CALL_SHUFFLE_FROM, NULL, arg, 2, NULL, 0, false);
+    const ir_stmt *take = ir_let_stmt(cx, other, value, STORE(c, other, tx));
+    ir_program *p = program(FOR(tx, INT(n), IR_THREAD_X, ir_if(cx, ir_lt(cx, tx, INT(upto)), take, NULL)));
+
+    param(p, a, false);
+    param(p, c, false);
+    return p;
+}
+
+/* Each thread names another one; the number counts modulo 32, in the thread's own warp. */
+Test(interp_threads, shuffles_bring_what_a_named_thread_gives)
+{
+    const ir_expr *tx = VAR("tx");
+
+    for (int i = 0; i < 256; i++)
+        in[i] = (float)(i * 3);
+    RUNS(named(64, tx, ir_mul(cx, tx, INT(3)), 64), F32(in, 256), F32(out, 256));
+    for (int i = 0; i < 64; i++)
+        cr_assert_eq(out[i], (float)((i / 32 * 32 + i * 3 % 32) * 3));
+    RUNS(named(64, tx, INT(5), 40), F32(in, 256), F32(out, 256));
+    for (int i = 0; i < 40; i++)
+        cr_assert_eq(out[i], (float)((i / 32 * 32 + 5) * 3));
+    FAILS(
+        "divergence: thread (0, 0, 0) comes to the shuffle, the one 9 from it in the warp does not (tx = 0)",
+        named(40, tx, INT(9), 8), F32(in, 256), F32(out, 256));
+}
+
 /* ---- messages ---- */
 
 /* Stage C under 4 threads: C[at(y)] = A[from(y)], for y = tx. */

@@ -114,6 +114,8 @@ Test(cuda_text, threads_meet)
     has("allocate S: f32[32] @shared { S[t] = A[t] B[t] = S[t] }", "__shared__ __align__(16) float S[32];");
     has("let other = call<f32> tec.shuffle_xor(A[t], 4) { B[t] = other }",
         "const float other = tec_shuffle_xor(A[t], (int)(4));");
+    has("let other = call<f32> tec.shuffle(A[t], t + 1) { B[t] = other }",
+        "const float other = tec_shuffle(A[t], (int)(t + 1));");
 }
 
 Test(cuda_text, much_shared_memory_is_one_array_that_the_launch_makes)
