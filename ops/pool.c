@@ -104,14 +104,17 @@ static te_tensor *max_over(const op_call *call, te_def *def, const char *name, c
 }
 
 /* The maxima of columns are shared by the windows of a row: loads of neighbours first, then few with the
- * stride. Packed channels are neighbours already. */
+ * stride. Packed channels are neighbours already. On a GPU threads take windows from shared memory, where a
+ * stride costs nothing, and a second step would need a launch of its own. */
 static bool has_two_steps(const op_call *call, const op_window *window)
 {
     int64_t others = 1, extent;
+    bool gpu = call->target && target_offers(call->target, TARGET_THREADS) &&
+               !target_offers(call->target, TARGET_CORES);
 
     for (int i = 0; i < window->rank - 1; i++)
         others *= window->kernel[i];
-    return !op_int(call, "packed", 0) && others > 1 && window->kernel[window->rank - 1] > 1 &&
+    return !gpu && !op_int(call, "packed", 0) && others > 1 && window->kernel[window->rank - 1] > 1 &&
            ir_is_int(call->input[0].dim[1 + window->rank], &extent);
 }
 

@@ -87,6 +87,34 @@ static bool uses_again(tec_context *cx, const space_stage *stage)
     return false;
 }
 
+/* Some operand is read by windows along the results: an index adds a variable of the reduction to one of the
+ * results. On a GPU its elements are best fetched in rows, by all threads of a block, whether windows overlap
+ * or lie a stride apart; on a CPU the cache does that, and windows are nests.
+ *
+ *     Y[c, y, x] = max[i, j](X[c, y*2 + i, x*2 + j])
+ */
+static bool has_windows(tec_context *cx, const sched *schedule, const space_stage *stage)
+{
+    space_load_list l = space_loads_of(cx, stage->block);
+    const target *machine = sched_target(schedule);
+    const ir_block *block = stage->block;
+
+    if (!machine || !target_offers(machine, TARGET_THREADS) || target_offers(machine, TARGET_CORES))
+        return false;
+    for (int i = 0; i < l.n; i++)
+        for (int d = 0; d < l.load[i]->load.n; d++) {
+            int kinds = 0;
+
+            for (int j = 0; j < block->n_iters; j++)
+                if (!ir_is_value(block->iters[j].extent, 1) &&
+                    ir_uses_var(cx, l.load[i]->load.index[d], block->iters[j].var))
+                    kinds |= block->iters[j].kind == IR_SPATIAL ? 1 : 2;
+            if (kinds == 3)
+                return true;
+        }
+    return false;
+}
+
 /* ---- what a stage is ---- */
 
 /* Whether the stage has a nest of its own and a form that templates know. Scans and stages that share loops
@@ -123,7 +151,8 @@ static bool is_tiled(tec_context *cx, const sched *schedule, const space_stage *
 
     return stands_alone(schedule, stage) && update && update->update.combiner->n == 1 &&
            update->update.combiner->reorders && stage->n_spatial > 0 && stage->n_reduce > 0 &&
-           !is_seldom_there(cx, schedule, stage) && uses_again(cx, stage);
+           !is_seldom_there(cx, schedule, stage) &&
+           (uses_again(cx, stage) || has_windows(cx, schedule, stage));
 }
 
 /* What one tiled stage alone reads, computed element by element, keeps a place of its own: where is for the

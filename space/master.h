@@ -9,7 +9,7 @@
  *
  *     prologue  read by one tiled stage alone: packed or padded operands
  *     tiled     a reduction that uses its operands many times, so that tiles pay: convolutions, matrix
- *                 products
+ *                 products; on a GPU also one that reads windows: pools
  *     output    takes up the sums of a tiled stage, element by element;
  *                 the tiles of its loops are what the tiled stage computes at once
  *     nest      anything else: a nest of its own, or computed inside the nest of its reader

@@ -72,6 +72,43 @@ static void check(geometry g)
     check_with(g, false);
 }
 
+/* One launch by the default schedule of GPUs, whose threads fetch what their windows read together. */
+static void shares_windows(const char *op, const op_attr *attr, int n_attrs, const nd *x, nd expected)
+{
+    op_call c = call_of(op, attr, n_attrs, x, 1);
+    const char *text;
+    int launches = 0;
+
+    c.target = target_parse(cx, "cuda -arch=sm_80");
+    cr_assert(op_infer(&c) && op_choose(&c), "%s", tec_context_error(cx));
+    const ir_program *p = tree_of(&c, &c.op->impls[0]);
+    const sched *s = space_default(cx, p, c.target);
+    cr_assert(s && !sched_failed(s), "%s", s ? sched_error(s) : tec_context_error(cx));
+    text = ir_program_text(cx, sched_tree(s));
+    cr_assert(strstr(text, "in0.cache.shared"), "%s", text);
+    for (const char *at = text; (at = strstr(at, " blockIdx.")) != NULL; at++)
+        launches++;
+    cr_assert_eq(launches, 1, "%s", text);
+    run_tree(op, sched_tree(s), x, 1, &expected, 1e-6);
+}
+
+Test(pool, shares_what_windows_read_among_threads_of_a_gpu)
+{
+    static const geometry all[] = {{1, 3, {12, 20}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 0, 0},
+                                   {1, 2, {8, 16}, {2, 2}, {2, 2}, {1, 1}, {0}, 0, 0},
+                                   {2, 2, {9, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 0, 0}};
+
+    for (int i = 0; i < BASE_COUNT(all); i++) {
+        const geometry *g = &all[i];
+        nd x = random_nd(BASE_F32, SHAPE(g->n, g->c, g->extent[0], g->extent[1]));
+        op_attr attr[] = {op_attr_ints(cx, "kernel", g->kernel, 2), op_attr_ints(cx, "strides", g->stride, 2),
+                          op_attr_ints(cx, "pads", g->pads, 4)};
+
+        shares_windows("max_pool", attr, BASE_COUNT(attr), &x, reference(g, &x, false));
+        shares_windows("average_pool", attr, BASE_COUNT(attr), &x, reference(g, &x, true));
+    }
+}
+
 Test(pool, of_windows_that_tile_the_plane)
 {
     check((geometry){1, 3, {6, 8}, {2, 2}, {2, 2}, {1, 1}, {0}, 0, 0});
