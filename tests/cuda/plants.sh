@@ -1,6 +1,6 @@
 #!/bin/bash
-# plants -- the fuzzer finds faults that are planted in the printers and in the lists of launches (base/plants.def), from a
-# case on that shows it. All: tec fuzz --plant all --target "cuda -arch=sm_80" --cases 500.
+# plants -- the fuzzer finds faults that are planted in the printers, in the lists of launches and in what warps exchange
+# (base/plants.def), from a case on that shows it. All: tec fuzz --plant all --target "cuda -arch=sm_80" --cases 500.
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 out=$(mktemp -d)
@@ -25,6 +25,7 @@ source_floor 13 2
 source_nan 1 2
 source_less 1 2
 cuda_barrier 0 2
+warps_lane 9 3
 split_workspace 10 2
 split_sequence 12 2
 split_loop 11 2
