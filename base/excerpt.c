@@ -49,9 +49,11 @@ void base_add_excerpt(tec_context *cx, base_text *text, base_loc loc)
 {
     if (!loc.file || !loc.text || loc.column <= 0)
         return;
-    size_t n = strcspn(loc.text, "\r\n"), column = (size_t)loc.column - 1;
+    size_t n = strcspn(loc.text, "\n"), column = (size_t)loc.column - 1;
     if (column > n)
         return;
+    while (n > column && loc.text[n - 1] == '\r')
+        n--;
     const char *begin = loc.text, *end = begin + n, *at = begin + column;
     if (n > SHOWN) {
         begin = column > BEFORE ? at - BEFORE : begin;

@@ -44,6 +44,13 @@ Test(excerpt, does_not_steer_a_terminal)
     cr_assert_str_eq(shown("a\x1b[2Jb", 1), "\na?[2Jb\n^");
 }
 
+/* A line ends with "\n" or "\r\n": elsewhere "\r" is a blank of the text, which the columns count. */
+Test(excerpt, shows_a_line_with_a_carriage_return_in_the_middle)
+{
+    cr_assert_str_eq(shown("a\rb c\r\nd", 5), "\na?b c\n    ^");
+    cr_assert_str_eq(shown("ab\r\nd", 1), "\nab\n^");
+}
+
 Test(excerpt, shows_the_part_of_a_long_line_around_the_column)
 {
     char line[1001];
