@@ -392,7 +392,7 @@ static bool solve_symbol(graph_code *code, const ir_expr *extent, int32_t tensor
     int32_t reg = graph_code_new_number(code);
     put_extent(code, reg, tensor, axis);
     graph_code_bind(code, found, reg);
-    reg = graph_code_compute(code, ir_floordiv(cx, ir_sub(cx, found, rest), ir_int(cx, by)));
+    reg = graph_code_compute(code, graph_extent_value(cx, by, rest, found));
     graph_code_bind(code, symbol, reg);
     return reg >= 0;
 }

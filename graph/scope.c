@@ -246,8 +246,15 @@ void graph_instance_bind(graph_instance *instance, const graph_type *pattern, co
 bool graph_extent_tells(tec_context *cx, const ir_expr *extent, const ir_expr *symbol, int64_t *by,
                         const ir_expr **rest)
 {
-    return ir_linear(ir_facts_new(cx, NULL), extent, &symbol, 1, by, rest) && *by > 0 &&
+    return ir_linear(ir_facts_new(cx, NULL), extent, &symbol, 1, by, rest) && *by != 0 && *by != INT64_MIN &&
            !ir_uses_var(cx, *rest, symbol);
+}
+
+/* Division by positive numbers only: (5 - found) // 1 for 5 - n. */
+const ir_expr *graph_extent_value(tec_context *cx, int64_t by, const ir_expr *rest, const ir_expr *found)
+{
+    return by > 0 ? ir_floordiv(cx, ir_sub(cx, found, rest), ir_int(cx, by))
+                  : ir_floordiv(cx, ir_sub(cx, rest, found), ir_int(cx, -by));
 }
 
 /* The only symbol of the instance in the extent that has no value; NULL: there is none, or more than one. */
@@ -276,9 +283,8 @@ static bool solve_extent(graph_instance *instance, const ir_expr *extent, const 
 
     if (!symbol || !graph_extent_tells(cx, extent, symbol, &by, &rest))
         return false;
-    const ir_expr *value =
-        ir_simplify(ir_facts_new(cx, NULL),
-                    ir_floordiv(cx, ir_sub(cx, found, ir_apply(cx, &instance->map, rest)), ir_int(cx, by)));
+    const ir_expr *value = ir_simplify(ir_facts_new(cx, NULL),
+                                       graph_extent_value(cx, by, ir_apply(cx, &instance->map, rest), found));
     if (ir_is_int(value, &number) && number < 0)
         return false;
     base_map_put(cx, &instance->map.vars, symbol, (void *)(uintptr_t)value);
@@ -313,7 +319,7 @@ void graph_instance_solve(graph_instance *instance, const graph_type *pattern, c
 }
 
 /* As if the inputs met values of their own types. */
-bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *symbol)
+static graph_instance told_by_inputs(tec_context *cx, const graph_body *body)
 {
     graph_instance told = graph_instance_of_body(cx, body);
     graph_type *type = base_array(cx, graph_type, body->inputs.n);
@@ -323,10 +329,24 @@ bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *sym
         graph_instance_bind(&told, &type[i], &type[i]);
     }
     graph_instance_solve(&told, type, type, body->inputs.n);
+    return told;
+}
+
+bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *symbol)
+{
+    const graph_instance told = told_by_inputs(cx, body);
+
     for (int i = 0; i < told.solved.n; i++)
         if (told.solved.at[i] == symbol)
             return true;
     return false;
+}
+
+bool graph_is_told(tec_context *cx, const graph_body *body, const ir_expr *symbol)
+{
+    const graph_instance told = told_by_inputs(cx, body);
+
+    return base_map_has(&told.map.vars, symbol);
 }
 
 static op_type applied(const graph_instance *instance, const op_type *type)

@@ -72,11 +72,15 @@ void graph_instance_bind(graph_instance *instance, const graph_type *pattern, co
  * f32[k], n is (k - 1) // 2. The caller compares the types, and demands that the value is not negative. */
 void graph_instance_solve(graph_instance *instance, const graph_type *pattern, const graph_type *found,
                           int count);
-/* Whether the extent is by * symbol + *rest with by > 0 and a rest without the symbol. */
+/* Whether the extent is by * symbol + *rest with by other than 0 and a rest without the symbol. */
 bool graph_extent_tells(tec_context *cx, const ir_expr *extent, const ir_expr *symbol, int64_t *by,
                         const ir_expr **rest);
+/* The symbol's value where that extent is `found`, rounded down where none is exact. */
+const ir_expr *graph_extent_value(tec_context *cx, int64_t by, const ir_expr *rest, const ir_expr *found);
 /* Whether the inputs of the body tell the symbol, which it binds, in sums or multiples alone. */
 bool graph_is_solved(tec_context *cx, const graph_body *body, const ir_expr *symbol);
+/* Whether they tell the symbol in any way. */
+bool graph_is_told(tec_context *cx, const graph_body *body, const ir_expr *symbol);
 /* `pattern` with symbols replaced by their values. */
 graph_type graph_instance_type(const graph_instance *instance, const graph_type *pattern);
 

@@ -14,15 +14,17 @@ typedef struct {
     const graph_module *m;
     tec_context *cx;
     const char *function;
-    base_map visible; /* graph_value * -> body that made it; NULL once that body is left */
-    base_map told;    /* symbols of functions and regions that have a value; NULL once their body is left */
+    const graph_value *input; /* of a body, whose type is checked; NULL: none is */
+    base_map visible;         /* graph_value * -> body that made it; NULL once that body is left */
+    base_map told; /* symbols of functions and regions that have a value; NULL once their body is left */
 } verifier;
 
 static bool broken(verifier *self, const graph_node *node, const char *what)
 {
-    base_fail(self->cx, TEC_INTERNAL, node ? node->loc : (base_loc){0}, "graph '%s', function '%s'%s%s%s: %s",
-              self->m->name, self->function, node ? ", node '" : "", node ? node->name : "", node ? "'" : "",
-              what);
+    const base_loc loc = node ? node->loc : self->input ? self->input->loc : (base_loc){0};
+
+    base_fail(self->cx, TEC_INTERNAL, loc, "graph '%s', function '%s'%s%s%s: %s", self->m->name,
+              self->function, node ? ", node '" : "", node ? node->name : "", node ? "'" : "", what);
     return false;
 }
 
@@ -334,10 +336,12 @@ static bool check_body(verifier *self, const graph_body *body)
         return false;
     tell_inputs(self, body);
     for (int i = 0; i < body->inputs.n; i++) {
-        if (!check_type(self, body, NULL, body->inputs.at[i]))
+        self->input = body->inputs.at[i];
+        if (!check_type(self, body, NULL, self->input))
             return false;
-        base_map_put(self->cx, &self->visible, body->inputs.at[i], body);
+        base_map_put(self->cx, &self->visible, self->input, body);
     }
+    self->input = NULL;
     for (int i = 0; i < body->nodes.n; i++)
         if (!check_node(self, body, body->nodes.at[i]))
             return false;

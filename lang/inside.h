@@ -113,6 +113,7 @@ typedef struct {
     const ir_expr *unknown;     /* `?` in the arguments of a data type */
     const graph_type *expected; /* of the expression that is read next; NULL: anything */
     base_map literals;          /* values of numbers without a type of their own */
+    base_map extents;           /* symbol that a parameter binds -> char *: its first extent in the text */
     int depth;
 } lang_parser;
 
@@ -142,6 +143,8 @@ base_loc lang_place(const lang_parser *parser, const char *at);
 void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...) BASE_PRINTF(3, 4);
 
 bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out);
+/* Behind the parameters of a function: whether each name of their extents has a value in a call. */
+bool lang_check_extents(lang_parser *parser, const graph_body *body);
 const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope);
 /* NAME or NAME(types): a constructor of the data type. */
 bool lang_case(lang_parser *parser, graph_data *data);

@@ -121,8 +121,7 @@ static bool read_parameter(lang_parser *parser)
     if (type.kind != GRAPH_TENSOR || symbols.n > 0)
         return lang_fail(parser, type_at, "a parameter is a tensor with known extents");
     if (!fits_memory(&type.tensor))
-        return lang_fail(parser, type_at,
-                         "the extents of '%s' are negative, or have a product of 2^40 or more", name);
+        return lang_fail(parser, type_at, "the extents of '%s' have a product of 2^40 or more", name);
     for (int i = 0; i < parser->parameters.n; i++)
         if (base_same(((const lang_parameter *)parser->parameters.at[i])->name, name))
             return lang_fail(parser, at, "there is a parameter '%s' already", name);
@@ -179,12 +178,13 @@ const lang_def *lang_find_def(const lang_parser *parser, const char *name)
  * same one. */
 static bool read_param(lang_parser *parser, lang_def *def, graph_type *out)
 {
-    const char *name = lang_expect_name(parser, "a parameter");
+    const char *at = parser->at, *name = lang_expect_name(parser, "a parameter");
 
     if (!name || !lang_expect(parser, ":"))
         return false;
     if (!lang_type(parser, &(lang_scope){&def->signature->symbols, def->f->body}, out))
         return false;
+    base_set_where(parser->cx, lang_place(parser, at));
     graph_typed_input(def->f, base_strdup(parser->cx, name), out);
     return true;
 }
@@ -207,7 +207,8 @@ static bool read_signature(lang_parser *parser, lang_def *def)
     }
     def->param = base_copy(parser->cx, param, (size_t)def->n_params * sizeof *param);
     def->n_params_symbols = def->signature->symbols.n;
-    return lang_expect(parser, ")") && lang_expect(parser, "->") &&
+    return lang_expect(parser, ")") && lang_check_extents(parser, def->f->body) &&
+           lang_expect(parser, "->") &&
            lang_type(parser, &(lang_scope){&def->signature->symbols, NULL}, &def->result);
 }
 

@@ -179,7 +179,8 @@ bool lang_poly_signature(lang_parser *parser, lang_def *def, const lang_bindings
     def->param = all;
     def->n_params = types.n;
     def->n_params_symbols = def->signature->symbols.n;
-    return lang_pattern_type(parser, poly, poly->result, bindings,
+    return lang_check_extents(parser, def->f->body) &&
+           lang_pattern_type(parser, poly, poly->result, bindings,
                              &(lang_scope){&def->signature->symbols, NULL}, &def->result);
 }
 

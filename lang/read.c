@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "ir/build.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "lang/inside.h"
 
 /* ---- tokens ---- */
@@ -159,27 +161,118 @@ static const ir_expr *extent_factor(lang_parser *parser, const lang_scope *scope
     return ir_int(parser->cx, value);
 }
 
+/* Numbers are computed here, so that they cannot leave 64 bits unseen. */
+static const ir_expr *combine(lang_parser *parser, const char *at, char op, const ir_expr *left,
+                              const ir_expr *right)
+{
+    int64_t a, b, value;
+
+    if (!left || !right)
+        return NULL;
+    if (!ir_is_int(left, &a) || !ir_is_int(right, &b))
+        return op == '*'   ? ir_mul(parser->cx, left, right)
+               : op == '+' ? ir_add(parser->cx, left, right)
+                           : ir_sub(parser->cx, left, right);
+    if (op == '*'   ? __builtin_mul_overflow(a, b, &value)
+        : op == '+' ? __builtin_add_overflow(a, b, &value)
+                    : __builtin_sub_overflow(a, b, &value))
+        return lang_fail(parser, at, "the extent does not fit in 64 bits");
+    return ir_int(parser->cx, value);
+}
+
 static const ir_expr *extent_product(lang_parser *parser, const lang_scope *scope)
 {
-    const ir_expr *e = extent_factor(parser, scope);
+    const char *at = parser->at;
+    const ir_expr *expr = extent_factor(parser, scope);
 
-    while (e && lang_accept(parser, "*"))
-        e = ir_mul(parser->cx, e, extent_factor(parser, scope));
-    return e;
+    while (expr && lang_accept(parser, "*"))
+        expr = combine(parser, at, '*', expr, extent_factor(parser, scope));
+    return expr;
 }
 
 const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope)
 {
+    const char *at = parser->at;
     const ir_expr *expr = extent_product(parser, scope);
 
     while (expr && (lang_at(parser, "+") || lang_at(parser, "-"))) {
-        bool plus = lang_at(parser, "+");
+        char op = lang_at(parser, "+") ? '+' : '-';
 
         lang_advance(parser);
-        const ir_expr *right = extent_product(parser, scope);
-        expr = plus ? ir_add(parser->cx, expr, right) : ir_sub(parser->cx, expr, right);
+        expr = combine(parser, at, op, expr, extent_product(parser, scope));
     }
     return expr;
+}
+
+/* An extent of a type. A number is not negative. Only a call tells a `?` in a sum or a product: elsewhere no
+ * value is compared with the type. */
+static const ir_expr *type_extent(lang_parser *parser, const lang_scope *scope)
+{
+    const char *at = parser->at;
+    int before = scope->symbols->n;
+    const ir_expr *expr = lang_extent(parser, scope);
+    int64_t number;
+
+    if (!expr)
+        return NULL;
+    if (ir_is_int(expr, &number) && number < 0)
+        return lang_fail(parser, at, "the extent is %lld: expected 0 or more", (long long)number);
+    for (int i = before; i < scope->symbols->n; i++)
+        if (scope->body)
+            base_map_put(parser->cx, &parser->extents, scope->symbols->at[i], (void *)(uintptr_t)at);
+        else if (expr != scope->symbols->at[i])
+            return lang_fail(parser, at,
+                             "'?' stands alone here: only the extent of a parameter can be a sum or "
+                             "a product of it");
+    return expr;
+}
+
+/* ---- whether calls tell extents ---- */
+
+/* An extent that uses the symbol, for the message. */
+typedef struct {
+    tec_context *cx;
+    const ir_expr *symbol, *extent;
+} extent_use;
+
+static bool find_use(void *user, const op_type *type)
+{
+    extent_use *self = user;
+
+    for (int d = 0; d < type->n && !self->extent; d++)
+        if (ir_uses_var(self->cx, type->dim[d], self->symbol))
+            self->extent = type->dim[d];
+    return !self->extent;
+}
+
+/* The error at the first extent that uses the symbol. */
+static bool refuse_untold(lang_parser *parser, const graph_body *body, const ir_expr *symbol)
+{
+    const char *at = base_map_get(&parser->extents, symbol);
+    extent_use found = {parser->cx, symbol, NULL};
+
+    for (int i = 0; i < body->inputs.n; i++) {
+        graph_type type = graph_type_of(body->inputs.at[i]);
+
+        graph_type_each(&type, find_use, &found);
+    }
+    return lang_fail(parser, at,
+                     "no argument tells '%s': expected an extent '%s', or a multiple of '%s' plus what other "
+                     "extents tell, found '%s'",
+                     symbol->var.name, symbol->var.name, symbol->var.name,
+                     found.extent ? ir_expr_text(parser->cx, found.extent) : "none");
+}
+
+/* Symbols that the text does not show belong to lambdas, whose operands the compiler makes. */
+bool lang_check_extents(lang_parser *parser, const graph_body *body)
+{
+    for (int i = 0; i < body->symbols.n; i++) {
+        const ir_expr *symbol = body->symbols.at[i];
+
+        if (base_map_has(&parser->extents, symbol) && !graph_is_told(parser->cx, body, symbol))
+            return refuse_untold(parser, body, symbol);
+    }
+    return true;
 }
 
 /* ---- types ---- */
@@ -192,7 +285,7 @@ static bool tensor_type(lang_parser *parser, const lang_scope *scope, base_dtype
 
     if (extents && !lang_at(parser, "]"))
         do {
-            const ir_expr *expr = lang_extent(parser, scope);
+            const ir_expr *expr = type_extent(parser, scope);
             if (!expr)
                 return false;
             base_push(parser->cx, &dims, expr);

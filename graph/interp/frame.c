@@ -303,9 +303,10 @@ static bool solve_extent(const binding *self, const ir_expr *extent, int64_t fou
         if (!ir_eval(cx, extent, &values, &at[i]))
             return true;
     }
-    if (at[1].i <= at[0].i)
+    if (at[1].i == at[0].i)
         return true;
-    if (found < at[0].i)
+    bool grows = at[1].i > at[0].i;
+    if (grows ? found < at[0].i : found > at[0].i)
         return false;
     interp_bind_symbol(self->f, unknown, (found - at[0].i) / (at[1].i - at[0].i));
     *solved = true;

@@ -315,6 +315,24 @@ Test(meets, extents_that_others_help_to_solve)
     stops(text, (interp_value *[]){vector(1), vector(2), matrix(4, 2)}, 3, 7, "would be negative");
 }
 
+/* f32[m - n] beside f32[m] tells how many elements are missing. */
+Test(meets, a_parameter_of_fewer_elements_than_another)
+{
+    const char *text = "def missing(x: f32[m], y: f32[m - n * 2]) -> f32[n] {\n"
+                       "  slice(x, begin = [m - n * 2], extent = [n], step = [1]) * 10 + "
+                       "slice(x, begin = [m - n], extent = [n], step = [1])\n"
+                       "}\n"
+                       "def main(x: f32[?], y: f32[?]) -> f32[?] {\n"
+                       "  missing(x, y)\n"
+                       "}\n";
+
+    runs(text, (interp_value *[]){vector(7), vector(3)}, 2);
+    runs(text, (interp_value *[]){vector(7), vector(7)}, 2);
+    runs(text, (interp_value *[]){vector(4), vector(0)}, 2);
+    stops(text, (interp_value *[]){vector(7), vector(4)}, 2, 5, "dimension 0 differs: 4 and 5");
+    stops(text, (interp_value *[]){vector(7), vector(8)}, 2, 5, "the extent 'n' would be negative");
+}
+
 /* A number as the extent is solved where the program is read. */
 Test(meets, a_number_that_is_no_multiple_is_refused)
 {
@@ -323,6 +341,17 @@ Test(meets, a_number_that_is_no_multiple_is_refused)
               tec_context_error(cx));
     tec_context_clear(cx);
     runs(HALVES "def main(x: f32[6]) -> f32[3] { halves(x) }", (interp_value *[]){vector(6)}, 1);
+}
+
+Test(meets, an_input_of_what_a_number_leaves)
+{
+    const char *text = "def main(x: f32[9 - n * 2]) -> f32[n] {\n"
+                       "  slice(concat(x, x * 3, axis = 0), begin = [9 - n * 2], extent = [n], step = [1])\n"
+                       "}\n";
+
+    runs(text, (interp_value *[]){vector(5)}, 1);
+    runs(text, (interp_value *[]){vector(7)}, 1);
+    runs(text, (interp_value *[]){vector(9)}, 1);
 }
 
 /* What the user of the program gives. */

@@ -108,6 +108,56 @@ Test(lang, errors_show_line_column_and_caret)
     refuses("word", "expected 'type', 'param' or 'def', found 'word'", ":1: error: ");
 }
 
+/* `n` is told by f32[n], by f32[n * 2 + 1], and by f32[9 - n]; beside f32[m] also by f32[m - n]. */
+Test(lang, the_name_of_an_extent_is_told_by_the_arguments_of_each_call)
+{
+#define REST(first) first " -> f32[?] { x }\n"
+    refuses(
+        REST("def main(x: f32[n * m])"),
+        "no argument tells 'n': expected an extent 'n', or a multiple of 'n' plus what other extents tell, "
+        "found 'n * m'\ndef main(x: f32[n * m]) -> f32[?] { x }\n                ^",
+        "p.tecp:1:17: error: ");
+    refuses(REST("def main(x: f32[n * m], y: f32[m])"), "no argument tells 'n'", "p.tecp:1:17: error: ");
+    refuses(REST("def main(x: f32[3], y: (i64, f32[2,\n n * n]))"), "found 'n * n'\n n * n", ":2:2: error: ");
+    refuses(REST("def main(x: f32[n + m])"), "no argument tells 'n'", ":17: error: ");
+    refuses(REST("def main(x: f32[n - n + m * m])"), "no argument tells 'n'", ":17: error: ");
+    refuses(REST("def main(x: f32[? + ?])"), "no argument tells 'd0'", ":17: error: ");
+    refuses(REST("def main(x: f32[n]) -> f32[n] { x }\ndef f(x: f32[n * m])"), "no argument tells 'n'",
+            "p.tecp:2:14: error: ");
+    refuses(REST("def main(x: f32[n]) -> f32[n] { x }\ndef f[a](y: a, x: f32[n * m])"),
+            "no argument tells 'n'", "p.tecp:2:23: error: ");
+    refuses(REST("def main(x: f32[n]) -> f32[?] { f(x, x) }\ndef f[a](y: a, x: f32[n * m])"),
+            "no argument tells 'n'", "p.tecp:2:23: error: ");
+    refuses(REST("def main(x: f32[n]) -> f32[?] { f(x, tanh) }\ndef f(x: f32[n * m], g: fn(f32) -> f32)"),
+            "no argument tells 'n'", "p.tecp:2:14: error: ");
+}
+
+Test(lang, an_extent_is_a_number_from_0_on)
+{
+    refuses("def main(x: f32[3 - 5]) -> f32[?] { x }", "the extent is -2: expected 0 or more",
+            ":17: error: ");
+    refuses("def main(x: f32[2, 3 * 4 - 13]) -> f32[?, ?] { x }", "the extent is -1", ":20: error: ");
+    refuses("type T = A(f32[0 - 3]) def main(t: T) -> i64 { 1 }", "the extent is -3", ":16: error: ");
+    refuses("def main(x: f32[3]) -> f32[0 - 1] { x }", "the extent is -1", ":28: error: ");
+    refuses("def main(x: f32[9223372036854775807 + 1]) -> f32[?] { x }", "the extent does not fit in 64 bits",
+            ":17: error: ");
+    refuses("def main(x: f32[4294967296 * 4294967296]) -> f32[?] { x }", "the extent does not fit in 64 bits",
+            ":17: error: ");
+    refuses("def main(x: f32[3]) -> f32[?] { reshape(x, shape = [0 - 9223372036854775807 - 2]) }",
+            "the extent does not fit in 64 bits", ":53: error: ");
+}
+
+/* The result of 7 elements is no f32[? * 2], which nothing would compare. */
+Test(lang, an_unknown_extent_stands_alone_but_for_parameters)
+{
+    program("def main(x: f32[? * 2]) -> f32[?] { x }");
+    refuses("def main(x: f32[n]) -> f32[? * 2] { x }", "'?' stands alone here", ":28: error: ");
+    refuses("type T = A(f32[1 + ?]) def main(t: T) -> i64 { 1 }", "'?' stands alone here", ":16: error: ");
+    refuses("def main(l: List[f32[? * 2]]) -> i64 { 1 }", "'?' stands alone here", ":22: error: ");
+    refuses("def main(x: f32[n]) -> f32[?] { f(x) } def f[a](x: a) -> f32[? + 1] { x }",
+            "'?' stands alone here", ":62: error: ");
+}
+
 Test(lang, what_runs_along_a_tensor_is_checked)
 {
     refuses(MAIN("fold(i, x, (s, e) => s)"), "expected a tensor with a first axis to run along, found i64[]",
@@ -124,10 +174,10 @@ Test(lang, parameters_have_values_and_known_extents)
             "the parameter 'W' has no value: give the program's .safetensors file", ":7: error: ");
     refuses("param W: f32[?] def main(x: f32[2]) -> f32[2] { x + W }",
             "a parameter is a tensor with known extents", ":10: error: ");
-    refuses("param W: f32[2 - 4]\ndef main(x: f32) -> f32 { x }",
-            "the extents of 'W' are negative, or have a product of 2^40 or more", ":10: error: ");
+    refuses("param W: f32[2 - 4]\ndef main(x: f32) -> f32 { x }", "the extent is -2: expected 0 or more",
+            ":14: error: ");
     refuses("param W: f32[4611686018427387904, 8]\ndef main(x: f32) -> f32 { x }",
-            "the extents of 'W' are negative, or have a product of 2^40 or more", ":10: error: ");
+            "the extents of 'W' have a product of 2^40 or more", ":10: error: ");
 }
 
 Test(lang, a_match_has_each_constructor_once)
