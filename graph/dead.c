@@ -110,7 +110,8 @@ static bool tells_symbols(const needs *self, const graph_node *node)
 
 static bool body_stops(const needs *self, const graph_body *body);
 
-/* A check, a call of a function that may stop, or what has such a thing inside. */
+/* A check, numbers that become extents (a negative one stops the run), a call of a function that may stop, or
+ * what has such a thing inside. */
 static bool node_stops(const needs *self, const graph_node *node)
 {
     const graph_function *callee =
@@ -119,16 +120,16 @@ static bool node_stops(const needs *self, const graph_node *node)
     for (int b = 0; b < node->n_bodies; b++)
         if (body_stops(self, node->body[b]))
             return true;
-    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_APPLY && self->closures_stop) ||
+    return node->kind == GRAPH_CHECK || node->kind == GRAPH_EXTENTS ||
+           (node->kind == GRAPH_APPLY && self->closures_stop) ||
            (callee && base_map_has(&self->stops, callee));
 }
 
-/* A fact without a meaning in words holds by the way in which its symbols are made. */
+/* A fact is compared where the body runs. */
 static bool body_stops(const needs *self, const graph_body *body)
 {
-    for (int i = 0; i < body->facts.n; i++)
-        if (graph_meaning(self->module, body->facts.at[i]))
-            return true;
+    if (body->facts.n > 0)
+        return true;
     for (int i = 0; i < body->nodes.n; i++)
         if (node_stops(self, body->nodes.at[i]))
             return true;

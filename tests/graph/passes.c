@@ -101,6 +101,91 @@ Test(passes, nodes_that_no_output_needs_go)
     keeps(graph_remove_dead, "input v0: f32[n]\nv1: f32[n] = op exp \"c\"(v0)\noutput \"y\" v1\n");
 }
 
+/* Functions with and without something that may stop the run, and their values: `apply` calls a function that
+ * is only known when it runs. */
+#define STOPPING                                                                                             \
+    "function \"stops\" { input a0: bool[]\ninput a1: f32[3]\ncheck \"c\"(a0) @message(\"no\")\n"            \
+    "output \"r\" a1 }\n"                                                                                    \
+    "function \"counts\" { symbols k\ninput b0: i64[]\ninput b1: f32[3]\n"                                   \
+    "extents \"e\"(b0) @symbols(exprs [k])\noutput \"r\" b1 }\n"                                             \
+    "function \"calm\" { input c0: bool[]\ninput c1: f32[3]\nc2: f32[3] = op neg \"n\"(c1)\n"                \
+    "output \"r\" c2 }\n"                                                                                    \
+    "function \"use\" { input d0: fn(f32[3]) -> (f32[3])\ninput d1: f32[3]\n"                                \
+    "d2: f32[3] = apply \"applied\"(d0, d1)\noutput \"r\" d2 }\n"                                            \
+    "function \"later\" { input g0: bool[]\ninput g1: f32[3]\n"                                              \
+    "g2: fn(f32[3]) -> (f32[3]) = closure \"stops\" \"made\"(g0)\n"                                          \
+    "g3: f32[3] = call \"use\" \"called\"(g2, g1)\noutput \"r\" g3 }\n"
+
+/* A main with those lines, which gives the negated x. */
+static const char *without_dead(const char *between)
+{
+    const graph_module *m = graph_remove_dead(
+        parsed(
+            base_format(cx,
+                        "graph \"g\" { function \"main\" { input x: f32[3]\ninput b: bool[]\ninput k: i64[]\n"
+                        "%sy: f32[3] = op neg \"y\"(x)\noutput \"y\" y }\n" STOPPING "}",
+                        between)),
+        NULL);
+
+    cr_assert(m && graph_verify(m), "%s", tec_context_error(cx));
+    const char *text = graph_text(cx, m, 0);
+    return base_strndup(cx, text, (size_t)(strstr(text, "function \"stops\"") - text));
+}
+
+Test(passes, what_may_stop_the_run_stays_though_nobody_reads_the_result)
+{
+    static const struct {
+        const char *lines, *stays; /* NULL: the lines go */
+    } row[] = {
+        {"v: f32[3] = call \"stops\" \"dead\"(b, x)\n", "call \"stops\""},
+        {"v: f32[3] = call \"counts\" \"dead\"(k, x)\n", "call \"counts\""},
+        {"v: f32[3] = call \"calm\" \"dead\"(b, x)\n", NULL},
+        {"v: f32[3] = call \"later\" \"dead\"(b, x)\n", "call \"later\""},
+        {"f: fn(f32[3]) -> (f32[3]) = closure \"stops\" \"f\"(b)\nv: f32[3] = apply \"dead\"(f, x)\n",
+         "apply \"dead\""},
+        {"f: fn(f32[3]) -> (f32[3]) = closure \"counts\" \"f\"(k)\nv: f32[3] = apply \"dead\"(f, x)\n",
+         "apply \"dead\""},
+        {"f: fn(f32[3]) -> (f32[3]) = closure \"later\" \"f\"(b)\nv: f32[3] = apply \"dead\"(f, x)\n",
+         "apply \"dead\""},
+        {"f: fn(f32[3]) -> (f32[3]) = closure \"stops\" \"f\"(b)\nv: f32[3] = call \"use\" \"dead\"(f, x)\n",
+         "call \"use\""},
+        {"v: f32[3] = if \"i\"(b) {\nf: fn(f32[3]) -> (f32[3]) = closure \"stops\" \"f\"(b)\n"
+         "w: f32[3] = apply \"dead\"(f, x)\noutput w } {\noutput x }\n",
+         "apply \"dead\""},
+        /* making a value of a function does not run it */
+        {"f: fn(f32[3]) -> (f32[3]) = closure \"stops\" \"f\"(b)\n", NULL},
+    };
+
+    for (int i = 0; i < BASE_COUNT(row); i++) {
+        const char *text = without_dead(row[i].lines);
+
+        if (row[i].stays)
+            cr_assert(strstr(text, row[i].stays), "%s\n%s", row[i].lines, text);
+        else
+            cr_assert_null(strstr(text, "call"), "%s\n%s", row[i].lines, text);
+        cr_assert(row[i].stays || !strstr(text, "closure"), "%s\n%s", row[i].lines, text);
+    }
+}
+
+/* An `apply` of a function value that cannot stop goes, if no function in the module that becomes a value may
+ * stop. */
+Test(passes, calls_of_calm_function_values_go)
+{
+    const graph_module *m = graph_remove_dead(
+        parsed("graph \"g\" { function \"main\" { input x: f32[3]\ninput b: bool[]\n"
+               "f: fn(f32[3]) -> (f32[3]) = closure \"calm\" \"f\"(b)\nv: f32[3] = apply \"dead\"(f, x)\n"
+               "v2: f32[3] = call \"stops\" \"live\"(b, x)\noutput \"y\" v2 }\n"
+               "function \"stops\" { input a0: bool[]\ninput a1: f32[3]\ncheck \"c\"(a0) @message(\"no\")\n"
+               "output \"r\" a1 }\n"
+               "function \"calm\" { input c0: bool[]\ninput c1: f32[3]\nc2: f32[3] = op neg \"n\"(c1)\n"
+               "output \"r\" c2 } }"),
+        NULL);
+
+    cr_assert(m && graph_verify(m), "%s", tec_context_error(cx));
+    cr_assert_null(strstr(graph_text(cx, m, 0), "dead"), "%s", graph_text(cx, m, 0));
+    cr_assert(strstr(graph_text(cx, m, 0), "live"));
+}
+
 /* ---- batch normalisation ---- */
 
 #define PARAMETERS                                                                                           \
