@@ -2,8 +2,9 @@
  *
  *     bench_memory DIR [BERT.onnx]        DIR: bench/programs; the model of `bench/run programs`
  *
- * Prints four parts. (1) Storages and their bytes, and the time of the instructions that make and free
- * values, in one run of a program: as it is compiled, and with every optimisation off. (2) What a loop with
+ * Prints four parts. (1) Storages and their bytes, the time of the instructions that allocate and free them,
+ * and of all that make and free values, in one run of a program: as it is compiled, and with every
+ * optimisation off. (2) What a loop with
  * known shapes asks the system for, by its number of iterations. (3) Bytes for each step of a decoder whose
  * cache grows, written as a loop and as a function that calls itself. (4) The most bytes that BERT holds in
  * the VM, in whole blocks, beside the storages of the static plan. Ends with 1 if the loop asks the system
@@ -24,7 +25,7 @@
 #include "lang/lang.h"
 #include "tec/program.h"
 
-enum { RUNS = 5, DEPTH = 5, MAX_INPUTS = 8, STEPS = 2000 };
+enum { RUNS = 5, SAMPLES = 21, DEPTH = 5, MAX_INPUTS = 8, STEPS = 2000 };
 
 static const char
     chain[] = "def main(x: f32[n, 64], k: bool) -> f32[n, 64] {\n"
@@ -189,37 +190,68 @@ static tec_program_counts run(const compiled *c, int64_t n, int runs)
 
 /* ---- the parts ---- */
 
-/* Microseconds in instructions that make, copy and free values since the profile was reset. */
-static double memory_time(const compiled *c)
-{
-    tec_profile_row row;
-    double seconds = 0;
+/* Microseconds since the profile was reset: in instructions that allocate and free storages, and in all that
+ * make, copy and free values. `ret` frees what is alive at the end of a function, so it counts among these. */
+typedef struct {
+    double storages, all;
+} memory_time;
 
-    for (int i = 0; tec_program_profile(c->program, i, &row); i++)
-        if (row.group == TEC_ROW_MEMORY)
-            seconds += row.total_s;
-    return seconds * 1e6;
+static memory_time time_of(const compiled *c)
+{
+    memory_time time = {0};
+    tec_profile_row row;
+
+    for (int i = 0; tec_program_profile(c->program, i, &row); i++) {
+        bool storage = !strcmp(row.name, "alloc_storage") || !strcmp(row.name, "free_storage");
+
+        time.storages += storage ? row.total_s * 1e6 : 0;
+        time.all += row.group == TEC_ROW_MEMORY || !strcmp(row.name, "ret") ? row.total_s * 1e6 : 0;
+    }
+    return time;
 }
 
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double median(double *value, int n)
+{
+    qsort(value, (size_t)n, sizeof *value, compare);
+    return value[n / 2];
+}
+
+static void print_pair(double planned, double not, int digits)
+{
+    printf(" %9.*f %9.*f %5.0f %%", digits, planned, digits, not, 100 - 100 * planned / not);
+}
+
+/* Both forms run in turns; the times are medians. */
 static void print_savings(form kind, const char *name, const char *source, int64_t n)
 {
+    compiled c[] = {compile(kind, source, true, false), compile(kind, source, true, true)};
+    double storages[2][SAMPLES], all[2][SAMPLES];
     tec_program_counts counts[2];
-    double time[2];
 
-    for (int k = 0; k < 2; k++) {
-        compiled c = compile(kind, source, true, k);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int k = 0; k < 2; k++) {
+            counts[k] = run(&c[k], n, i ? 1 : RUNS);
+            const memory_time time = time_of(&c[k]);
 
-        counts[k] = run(&c, n, RUNS);
-        time[k] = memory_time(&c);
-        discard(&c);
-    }
-    printf("%-10s %8lld %8lld %5.0f %% %10lld %10lld %5.0f %% %8.1f %8.1f %5.0f %%\n", name,
-           (long long)counts[0].storages, (long long)counts[1].storages,
-           100 - 100.0 * (double)counts[0].storages / (double)counts[1].storages,
-           (long long)counts[0].storage_bytes, (long long)counts[1].storage_bytes,
-           100 - 100.0 * (double)counts[0].storage_bytes / (double)counts[1].storage_bytes, time[0], time[1],
-           100 - 100 * time[0] / time[1]);
+            storages[k][i] = time.storages;
+            all[k][i] = time.all;
+        }
+    printf("%-9s", name);
+    print_pair((double)counts[0].storages, (double)counts[1].storages, 0);
+    print_pair((double)counts[0].storage_bytes, (double)counts[1].storage_bytes, 0);
+    print_pair(median(storages[0], SAMPLES), median(storages[1], SAMPLES), 1);
+    print_pair(median(all[0], SAMPLES), median(all[1], SAMPLES), 1);
+    printf("\n");
     fflush(stdout);
+    for (int k = 0; k < 2; k++)
+        discard(&c[k]);
 }
 
 static bool print_loop(void)
@@ -316,9 +348,11 @@ int main(int argc, char **argv)
 
     if (argc < 2 || argc > 3)
         fail("usage: bench_memory DIR [BERT.onnx]");
-    printf("%-10s %24s %28s %25s\n%-10s %8s %8s %7s %10s %10s %7s %8s %8s %7s\n", "", "storages", "bytes",
-           "us in memory", "program", "planned", "not", "saved", "planned", "not", "saved", "planned", "not",
-           "saved");
+    printf("%-9s %27s %27s %27s %27s\n%-9s", "", "storages", "bytes", "us for storages", "us for memory",
+           "program");
+    for (int i = 0; i < 4; i++)
+        printf(" %9s %9s %7s", "planned", "not", "saved");
+    printf("\n");
     print_savings(TEXT, "chain", chain, 100);
     print_savings(TEXT, "decode", decode, 100);
     static const char *const files[] = {"lstm1", "tree_lstm"};
