@@ -14,7 +14,11 @@ tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char 
     const char *text = base_read_file(cx, path, &size);
     const lang_params *values = params ? lang_params_read(cx, params) : NULL;
 
-    return text && (values || !params) ? lang_parse(cx, path, text, values) : NULL;
+    graph_module *module = text && (values || !params) ? lang_parse(cx, path, text, values) : NULL;
+    /* tec/program.h runs it, also where operators alone would do for the static executor. */
+    if (module)
+        module->for_vm = true;
+    return module;
 }
 
 const char *tec_graph_format_program(tec_context *cx, const char *path, const char *text)

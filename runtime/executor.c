@@ -41,6 +41,8 @@ static const rt_graph_desc *find_graph(const tec_module *module, const char *nam
             return &desc->graphs[i];
     if (name)
         rt_fail(err, TEC_INVALID, "%s: has no graph '%s'", rt_module_path(module), name);
+    else if (desc->n_graphs == 0 && desc->program.n_functions > 0)
+        rt_fail(err, TEC_INVALID, "%s: is a program, not a model of operators alone", rt_module_path(module));
     else
         rt_fail(err, TEC_INVALID, "%s: has %d graphs; expected the name of one", rt_module_path(module),
                 (int)desc->n_graphs);

@@ -124,7 +124,9 @@ static int32_t find_function(const tec_module *module, const char *name, tec_err
     const rt_program_desc *program = &rt_module_describe(module)->program;
 
     if (program->n_functions == 0)
-        return rt_fail(err, TEC_INVALID, "%s: has no program", rt_module_path(module)), -1;
+        return rt_fail(err, TEC_INVALID, "%s: has no program%s", rt_module_path(module),
+                       rt_module_describe(module)->n_graphs ? ", but a model of operators alone" : ""),
+               -1;
     for (int32_t i = 0; i < program->n_functions; i++)
         if (!name || strcmp(program->functions[i].name, name) == 0)
             return i;

@@ -516,6 +516,14 @@ class Programs(unittest.TestCase):
             self.check(n)
         self.assertEqual(list(tec.read_list(tec.make_list([1, 2, 3]))), [1, 2, 3])
 
+    def test_a_program_of_operators_alone_is_a_program(self):
+        path = os.path.join(self.folder.name, "plain.tecp")
+        with open(path, "w") as f:
+            f.write("def main(x: f32[n]) -> f32[n] { x * 2 }")
+        np.testing.assert_array_equal(tec.compile_program(path)(np.ones(3, np.float32)), np.full(3, 2))
+        with self.assertRaisesRegex(tec.Error, "is a program, not a model of operators alone"):
+            tec.load(self.file)
+
     def test_a_long_list_needs_no_recursion(self):
         self.check(20000 if sys.getrecursionlimit() < 20000 else 2 * sys.getrecursionlimit())
 

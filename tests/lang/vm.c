@@ -2,7 +2,10 @@
  */
 #include "tests/lang/kit.h"
 
+#include <unistd.h>
+
 #include "graph/plan_program.h"
+#include "tec/graph.h"
 
 TestSuite(vm, .init = open_context, .fini = close_context);
 
@@ -365,4 +368,31 @@ Test(vm, extents_of_inputs_must_agree)
     refuses(&c, (tec_object *[]){x, x}, 2, "input 'y': expected f32[n + 1]");
     tec_object_free(x);
     discard(&c);
+}
+
+/* tec/program.h runs what tec_graph_read_program gives, also without control flow. */
+Test(vm, a_program_of_operators_alone_that_the_public_api_reads)
+{
+    char path[] = "/tmp/tec-plain-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+
+    cr_assert(file && fputs("def main(x: f32[n]) -> f32[n] { x * 2 }", file) >= 0);
+    fclose(file);
+    tec_graph *graph = tec_graph_read_program(cx, path, NULL);
+    unlink(path);
+    cr_assert(graph, "%s", tec_context_error(cx));
+    tec_module *module = tec_graph_build(graph, NULL);
+    tec_program *program = tec_program_new(module, NULL, NULL, &err);
+    cr_assert(program, "%s", err.text);
+    cr_assert_null(tec_executor_new(module, NULL, NULL, &err));
+    cr_assert(strstr(err.text, "is a program, not a model of operators alone"), "%s", err.text);
+    tec_program_free(program);
+    tec_module_free(module);
+
+    graph_module *plain = lang_parse(cx, "p.tecp", "def main(x: f32[n]) -> f32[n] { x * 2 }", NULL);
+    module = tec_graph_build(plain, NULL);
+    err = (tec_error){0};
+    cr_assert_null(tec_program_new(module, NULL, NULL, &err));
+    cr_assert(strstr(err.text, "has no program, but a model of operators alone"), "%s", err.text);
+    tec_module_free(module);
 }
