@@ -190,8 +190,9 @@ static tec_program_counts run(const compiled *c, int64_t n, int runs)
 
 /* ---- the parts ---- */
 
-/* Microseconds since the profile was reset: in instructions that allocate and free storages, and in all that
- * make, copy and free values. `ret` frees what is alive at the end of a function, so it counts among these. */
+/* Microseconds since the profile was reset: in instructions that allocate and free storages, and in all
+ * that make, copy and free values. `ret` frees what is alive at the end of a function, so it counts among
+ * these. */
 typedef struct {
     double storages, all;
 } memory_time;

@@ -4,6 +4,7 @@
 #include "lang/lang.h"
 #include "tec/graph.h"
 
+/* The text of the file; a program for the VM even where it has no control flow. */
 tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char *params)
 {
     size_t size;
@@ -15,7 +16,6 @@ tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char 
     const lang_params *values = params ? lang_params_read(cx, params) : NULL;
 
     graph_module *module = text && (values || !params) ? lang_parse(cx, path, text, values) : NULL;
-    /* tec/program.h runs it, also where operators alone would do for the static executor. */
     if (module)
         module->for_vm = true;
     return module;
