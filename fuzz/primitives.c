@@ -140,6 +140,26 @@ static void fit_split(fuzz_stepper *stepper, sched_arg *arg)
     arg[2].name = tails[fuzz_weighted(stepper->state, (const int[]){70, 10, 20}, 3)];
 }
 
+/* A small number; or a place that depends on the loop's extent or a symbol. */
+static void fit_cut(fuzz_stepper *stepper, sched_arg *arg)
+{
+    tec_context *cx = stepper->cx;
+    const ir_program *tree = sched_tree(stepper->s);
+    const ir_stmt *l = arg[0].name ? sched_loop(stepper->s, arg[0].name) : NULL;
+    const ir_expr *few = ir_int(cx, fuzz_pick(stepper, 7));
+
+    arg[1].expr = few;
+    switch (l ? fuzz_pick(stepper, 8) : 0) {
+    case 5: arg[1].expr = ir_floordiv(cx, l->loop.extent, ir_int(cx, 2)); return;
+    case 6: arg[1].expr = ir_sub(cx, l->loop.extent, few); return;
+    case 7:
+        if (tree->n_symbols)
+            arg[1].expr = tree->symbols[fuzz_pick(stepper, tree->n_symbols)];
+        return;
+    default: return;
+    }
+}
+
 static void fit_fuse(fuzz_stepper *stepper, sched_arg *arg)
 {
     draw_loops(stepper, arg, true);
@@ -392,7 +412,7 @@ static const struct {
     void (*fit)(fuzz_stepper *stepper, sched_arg *arg); /* NULL: the kinds are enough */
 } drawers[N_PRIMITIVES] = {
     [AT_split] = {22, fit_split},
-    [AT_cut] = {4, NULL},
+    [AT_cut] = {4, fit_cut},
     [AT_fuse] = {9, fit_fuse},
     [AT_reorder] = {14, fit_reorder},
     [AT_tile] = {6, fit_tile},

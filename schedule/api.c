@@ -22,13 +22,15 @@
 #define NUMBER(value) EXPR(s ? ir_int(s->view.cx, (value)) : NULL)
 /* What is given as text, as a trace writes it; NUMBERS(NULL): none. */
 #define NUMBERS(text) {.kind = SCHED_ARG_EXPRS, .name = (text)}
+#define FORMULA(text) {.kind = SCHED_ARG_EXPR, .name = (text) ? (text) : ""}
 #define TUPLE(text) {.kind = SCHED_ARG_TUPLE, .name = (text)}
 #define MAP(text) {.kind = SCHED_ARG_MAP, .name = (text)}
 
 /* Reads an argument that a row gave as text; refuses what does not parse. */
 static bool read_argument(sched *schedule, const char *primitive, sched_arg *arg)
 {
-    bool is_text = arg->kind == SCHED_ARG_EXPRS || arg->kind == SCHED_ARG_TUPLE || arg->kind == SCHED_ARG_MAP;
+    bool is_text = arg->kind == SCHED_ARG_EXPRS || arg->kind == SCHED_ARG_TUPLE ||
+                   arg->kind == SCHED_ARG_MAP || (arg->kind == SCHED_ARG_EXPR && arg->name);
 
     if (!is_text || (!arg->name && arg->kind == SCHED_ARG_EXPRS))
         return true;

@@ -7,6 +7,7 @@
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
+#include "ir/walk.h"
 #include "schedule/depend.h"
 #include "schedule/loops.h"
 #include "schedule/rewrite.h"
@@ -92,6 +93,50 @@ static bool parts_independent(sched_call *call, const tree_sites *all, const ir_
     return true;
 }
 
+/* Symbols alone have a value in a trace: loops get other names. */
+static bool is_over_symbols(sched_call *call, const ir_expr *expr)
+{
+    base_vec vars = {0};
+    int found = 0;
+
+    ir_free_vars(call->cx, expr, &vars);
+    for (int i = 0; i < vars.n; i++)
+        for (int k = 0; k < call->tree->n_symbols; k++)
+            found += call->tree->symbols[k] == vars.at[i];
+    return found == vars.n;
+}
+
+/* The point is a number or an expression over symbols, proven to lie in the range of l. Where the first part
+ * may be empty, a reduction could not begin in it. Gives NULL after a refusal.
+ *
+ *     cut(C.k, n) of sum[k](A[k]), with n = 0: nothing would set C before the second part adds to it
+ */
+static const ir_expr *check_point(sched_call *call, const ir_facts *facts, const ir_stmt *l)
+{
+    const ir_expr *point = call->arg[1].expr, *zero = ir_int(call->cx, 0);
+    const char *name = l->loop.var->var.name, *text = ir_expr_text(call->cx, point);
+
+    if (!base_dtype_same(point->dtype, BASE_I64) || !is_over_symbols(call, point))
+        return sched_refuse(call, "'%s' is no integer expression over symbols", text);
+    point = ir_simplify(facts, point);
+    if (!ir_prove_le(facts, zero, point) || !ir_prove_le(facts, point, l->loop.extent))
+        return sched_refuse(call, "it is not proven that %s lies within 0..%s, the range of '%s'", text,
+                            ir_expr_text(call->cx, l->loop.extent), name);
+    if (ir_is_value(point, 0) || ir_prove_equal(facts, point, l->loop.extent))
+        return sched_refuse(call, "the %s part of '%s' would be empty",
+                            ir_is_value(point, 0) ? "first" : "second", name);
+    return point;
+}
+
+/* What holds in a part of l with this variable and extent. */
+static void know_part(sched_call *call, ir_facts *facts, const ir_stmt *l, const ir_expr *var,
+                      const ir_expr *extent)
+{
+    const ir_stmt *part = ir_for(call->cx, var, ir_int(call->cx, 0), extent, IR_SERIAL, l->loop.body);
+
+    tree_know_loop(facts, var, extent, tree_may_be_empty(call->cx, part));
+}
+
 /* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh
  * names. The point must be proven to lie in the range of the loop, and no part may be known to be empty. The
  * second part is a duplicate with fresh names, whose reductions go on without an init. */
@@ -103,16 +148,11 @@ const ir_program *sched_do_cut(sched_call *call)
         return NULL;
     const ir_stmt *l = sched_end(&at);
     const ir_facts *facts = sched_facts_at(call->s, &at, at.n - 1);
-    const ir_expr *point = ir_int(call->cx, call->arg[1].i), *zero = ir_int(call->cx, 0);
+    const ir_expr *point = check_point(call, facts, l), *zero = ir_int(call->cx, 0);
     const char *name = l->loop.var->var.name;
-    if (!ir_prove_le(facts, zero, point) || !ir_prove_le(facts, point, l->loop.extent))
-        return sched_refuse(call, "it is not proven that %lld lies within 0..%s, the range of '%s'",
-                            (long long)call->arg[1].i, ir_expr_text(call->cx, l->loop.extent), name);
-
+    if (!point)
+        return NULL;
     const ir_expr *var[2], *rest = ir_simplify(facts, ir_sub(call->cx, l->loop.extent, point));
-    if (ir_is_value(point, 0) || ir_is_value(rest, 0))
-        return sched_refuse(call, "the %s part of '%s' would be empty",
-                            ir_is_value(point, 0) ? "first" : "second", name);
     for (int i = 0; i < 2; i++) {
         var[i] =
             ir_var(call->cx, sched_fresh_name(call, NULL, base_format(call->cx, "%s.%d", name, i)), BASE_I64);
@@ -121,12 +161,18 @@ const ir_program *sched_do_cut(sched_call *call)
     const ir_stmt *second = without_init(call, l->loop.body, l->loop.var);
     if (!second)
         return NULL;
+    if (second != l->loop.body && !ir_prove_le(facts, ir_int(call->cx, 1), point))
+        return sched_refuse(call,
+                            "'%s' belongs to a reduction, and it is not proven that %s is at least 1: where "
+                            "the first part is empty, nothing would begin the reduction",
+                            name, ir_expr_text(call->cx, point));
     ir_facts *in = ir_facts_new(call->cx, facts), *in2 = ir_facts_new(call->cx, facts);
-    tree_know_loop(in, var[0], point, false);
-    tree_know_loop(in2, var[1], rest, tree_may_be_empty(call->cx, l));
+    know_part(call, in, l, var[0], point);
+    know_part(call, in2, l, var[1], rest);
     ir_subst own = {0};
     const ir_program *program = own_buffers(call, l->loop.var, &own);
-    const ir_expr *start = BASE_PLANT_ON(call->cx, cut_point) ? ir_int(call->cx, call->arg[1].i - 1) : point;
+    const ir_expr *start =
+        BASE_PLANT_ON(call->cx, cut_point) ? ir_sub(call->cx, point, ir_int(call->cx, 1)) : point;
     second =
         sched_rebind(in2, sched_duplicate(call, second), l->loop.var, ir_add(call->cx, var[1], start), NULL);
     second = ir_apply_stmt(call->cx, &own, second);

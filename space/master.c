@@ -472,9 +472,10 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
         out->part = SPACE_OUTPUT;
         g->tiled = space_read_tiled(cx, shape, g, out);
     }
+    const ir_facts *facts = ir_facts_of_program(cx, sched_tree(s));
     for (int i = 0; i < shape->n; i++) {
         if (shape->stage[i].part == SPACE_NEST) {
-            shape->stage[i].pieces = space_find_pieces(cx, &shape->stage[i]);
+            shape->stage[i].pieces = space_find_pieces(facts, &shape->stage[i]);
             shape->stage[i].most_fused = space_count_fusible(cx, &shape->stage[i]);
         }
         shape->stage[i].cycles = space_cycles(cx, shape, &shape->stage[i]);

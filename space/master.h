@@ -50,8 +50,8 @@ typedef struct {
 
 /* Results that are chosen by their place along one axis (space/pieces.c). */
 typedef struct {
-    int axis;             /* the number of its loop */
-    const int64_t *point; /* rising: where the choice changes */
+    int axis;                    /* the number of its loop */
+    const ir_expr *const *point; /* rising: where the choice changes; over symbols */
     int n;
     bool run; /* from the axis on, a piece goes through memory one by one: its loops may be one */
 } space_pieces;
@@ -183,7 +183,7 @@ bool space_vectorise_inside(sched *schedule, const char *block, const char *oute
 
 /* ---- results in pieces (space/pieces.c) ---- */
 
-const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage);
+const space_pieces *space_find_pieces(const ir_facts *facts, const space_stage *stage);
 /* How many outer loops may be fused where the results are chosen at a symbolic place of an axis; 0: all. */
 int space_count_fusible(tec_context *cx, const space_stage *stage);
 

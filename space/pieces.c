@@ -9,13 +9,16 @@
  * through memory one by one from the axis on, as along the second axis of f32[8, 3, 56, 56], its loops from
  * there on are one loop.
  *
- * A schedule cuts at numbers only. Where the choice changes at a symbol, select(j < n, A[i, j], B[i, j - n]),
- * the pass `partition` cuts the loop over j, if that loop is not fused with the loops around it: of a fused
- * loop, j is a remainder.
+ * Operands of unknown length are cut apart in the same way, f32[n, a], f32[n, b] and f32[n, c] at a and a + b,
+ * where the facts prove that these points rise and lie in the loop. One such point outside of other loops is
+ * left to the pass `partition`, which cuts the loop over j with less code, if that loop is not fused with the
+ * loops around it: of a fused loop, j is a remainder.
  */
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
+#include "ir/reason/facts.h"
+#include "ir/text.h"
 #include "space/loads.h"
 #include "space/master.h"
 
@@ -31,39 +34,26 @@ static const char *const how_words[] = {"one", "inside", "apart"};
 typedef struct {
     ir_walk w;
     const ir_block *block;
-    base_vec *points; /* [n_iters] int64_t *: where a choice along that variable changes */
+    base_vec *points; /* [n_iters] ir_expr *: where a choice along that variable changes */
     int symbolic;     /* the first variable along which a choice changes at a symbol; -1: none */
 } choice_walk;
 
 /* The variable that the comparison asks for, by number, and the first value for which it gives the other
- * answer; -1: it is of another form. */
-static int read_choice(const ir_block *block, const ir_expr *cond, int64_t *point)
+ * answer, which is the same in all iterations; -1: it is of another form. */
+static int read_choice(tec_context *cx, const ir_block *block, const ir_expr *cond, const ir_expr **point)
 {
     bool beyond = cond->op == IR_LE || cond->op == IR_GT;
-
-    if (cond->op != IR_LT && cond->op != IR_GE && !beyond)
-        return -1;
-    for (int i = 0; ir_is_int(cond->arg[1], point) && i < block->n_iters; i++)
-        if (cond->arg[0] == block->iters[i].var) {
-            *point += beyond && *point < INT64_MAX;
-            return i;
-        }
-    return -1;
-}
-
-/* The variable of a comparison with a value that is the same in all iterations, and no number; -1. */
-static int read_symbolic_choice(tec_context *cx, const ir_block *block, const ir_expr *cond)
-{
     int found = -1;
 
-    if (cond->op != IR_LT && cond->op != IR_GE && cond->op != IR_LE && cond->op != IR_GT)
+    if ((cond->op != IR_LT && cond->op != IR_GE && !beyond) || ir_loads(cx, cond->arg[1]))
         return -1;
     for (int i = 0; i < block->n_iters; i++) {
         if (ir_uses_var(cx, cond->arg[1], block->iters[i].var))
             return -1;
         found = cond->arg[0] == block->iters[i].var ? i : found;
     }
-    return cond->arg[1]->op == IR_INT ? -1 : found;
+    *point = beyond ? ir_add(cx, cond->arg[1], ir_int(cx, 1)) : cond->arg[1];
+    return found;
 }
 
 /* A choice between two elements that are loaded; one between an element and a number is padding, whose edges
@@ -71,43 +61,60 @@ static int read_symbolic_choice(tec_context *cx, const ir_block *block, const ir
 static bool note_choice(ir_walk *walk, const ir_expr *expr)
 {
     choice_walk *self = (choice_walk *)walk;
-    int64_t point, extent;
+    const ir_expr *point;
 
     if (expr->op != IR_SELECT || !ir_loads(walk->cx, expr->arg[1]) || !ir_loads(walk->cx, expr->arg[2]))
         return expr->op != IR_LOAD;
-    int i = read_choice(self->block, expr->arg[0], &point);
-    if (i >= 0 && ir_is_int(self->block->iters[i].extent, &extent) && point > 0 && point < extent) {
-        int64_t *kept = base_new(walk->cx, int64_t);
-
-        *kept = point;
-        base_push(walk->cx, &self->points[i], kept);
-    }
-    i = read_symbolic_choice(walk->cx, self->block, expr->arg[0]);
-    if (i >= 0 && (self->symbolic < 0 || i < self->symbolic))
+    int i = read_choice(walk->cx, self->block, expr->arg[0], &point);
+    if (i >= 0)
+        base_push(walk->cx, &self->points[i], (void *)point);
+    if (i >= 0 && point->op != IR_INT && (self->symbolic < 0 || i < self->symbolic))
         self->symbolic = i;
     return true;
 }
 
-static int compare_points(const void *a, const void *b)
+/* Puts the point where it belongs among the rising ones. False: its place is not proven. */
+static bool insert_point(const ir_facts *facts, base_vec *rising, const ir_expr *point)
 {
-    const int64_t *x = *(int64_t *const *)a, *y = *(int64_t *const *)b;
+    int at = rising->n;
 
-    return *x < *y ? -1 : *x > *y;
+    while (at > 0 && !ir_prove_le(facts, rising->at[at - 1], point))
+        at--;
+    if (at > 0 && ir_prove_equal(facts, rising->at[at - 1], point))
+        return true;
+    if (at < rising->n && !ir_prove_le(facts, point, rising->at[at]))
+        return false;
+    base_push(ir_facts_context(facts), rising, (void *)point);
+    memmove(rising->at + at + 1, rising->at + at, (size_t)(rising->n - 1 - at) * sizeof *rising->at);
+    rising->at[at] = (void *)point;
+    return true;
 }
 
-/* Each point once, by rising value; not more than there may be pieces. */
-static void keep_points(tec_context *cx, base_vec *all, space_pieces *out)
+/* The points at which a loop over the extent is cut, each once, by rising value. A point that always or never
+ * lies in the loop changes nothing; one of which neither is proven cannot be cut at. */
+static base_vec rising_points(const ir_facts *facts, const base_vec *all, const ir_expr *extent)
 {
-    int64_t *point = base_array(cx, int64_t, all->n);
-    int n = 0;
+    tec_context *cx = ir_facts_context(facts);
+    base_vec out = {0};
 
-    qsort(all->at, (size_t)all->n, sizeof *all->at, compare_points);
-    for (int i = 0; i < all->n; i++)
-        if (i == 0 || point[n - 1] != *(int64_t *)all->at[i])
-            point[n++] = *(int64_t *)all->at[i];
-    int together = (n + MOST_PIECES) / MOST_PIECES;
-    for (int i = together - 1; i < n; i += together)
-        point[out->n++] = point[i];
+    for (int i = 0; i < all->n; i++) {
+        const ir_expr *point = ir_simplify(facts, all->at[i]);
+
+        if (ir_prove_le(facts, ir_int(cx, 0), point) && ir_prove_le(facts, point, extent) &&
+            !ir_is_value(point, 0) && !ir_prove_equal(facts, point, extent))
+            insert_point(facts, &out, point);
+    }
+    return out;
+}
+
+/* Not more points than there may be pieces. */
+static void keep_points(tec_context *cx, const base_vec *rising, space_pieces *out)
+{
+    const ir_expr **point = base_array(cx, const ir_expr *, rising->n);
+    int together = (rising->n + MOST_PIECES) / MOST_PIECES;
+
+    for (int i = together - 1; i < rising->n; i += together)
+        point[out->n++] = rising->at[i];
     out->point = point;
 }
 
@@ -147,17 +154,23 @@ static bool runs_along(tec_context *cx, const run_walk *self, const ir_expr *loa
     return true;
 }
 
+static bool is_comparison(const ir_expr *expr)
+{
+    return expr->op >= IR_EQ && expr->op <= IR_GE;
+}
+
 /* A variable that is met outside of loads and of choices is data: its loop is not exchanged for another. */
 static bool check_run(ir_walk *walk, const ir_expr *expr)
 {
     run_walk *self = (run_walk *)walk;
-    int64_t point;
+    const ir_expr *point;
 
     if (expr->op == IR_LOAD)
         self->good = self->good && runs_along(walk->cx, self, expr);
     for (int i = self->axis; expr->op == IR_VAR && i < self->block->n_iters; i++)
         self->good = self->good && expr != self->block->iters[i].var;
-    return expr->op != IR_LOAD && read_choice(self->block, expr, &point) != self->axis;
+    return expr->op != IR_LOAD &&
+           !(is_comparison(expr) && read_choice(walk->cx, self->block, expr, &point) == self->axis);
 }
 
 /* From the axis on, whether each piece is a copy of elements that lie one by one in all that is touched.
@@ -181,20 +194,26 @@ static bool is_run(tec_context *cx, const ir_block *block, int axis)
 
 /* ---- the analysis ---- */
 
-/* Work of a piece of so many of the axis' elements. */
+/* Work of a piece of so many of the axis' elements; of an axis of unknown length, that is much. */
 static double piece_cycles(const space_stage *stage, double length)
 {
-    return stage->cycles * length / (double)stage->loop[stage->pieces->axis].extent;
+    double extent = (double)stage->loop[stage->pieces->axis].extent;
+
+    return extent > 0 && length > 0 ? stage->cycles * length / extent : INFINITY;
 }
 
-/* Where the rows alone would leave threads idle, pieces start apart if each is worth a fork of its own. */
+/* Where the rows alone would leave threads idle, pieces start apart if each is worth a fork of its own. Pieces
+ * of unknown length may be short: they start apart where the rows would leave most threads idle. */
 static bool start_apart(const space_stage *stage)
 {
+    enum { FEW_ROWS = 8 };
     const space_pieces *pieces = stage->pieces;
     double rows = 1, length = (double)stage->loop[pieces->axis].extent / (pieces->n + 1);
 
     for (int i = 0; i < pieces->axis; i++)
         rows *= (double)(stage->loop[i].extent ? stage->loop[i].extent : SPACE_TASKS);
+    if (length == 0)
+        return rows < FEW_ROWS;
     return rows < 2 || (rows < SPACE_TASKS && space_is_worth_forks(piece_cycles(stage, length)));
 }
 
@@ -229,22 +248,39 @@ int space_count_fusible(tec_context *cx, const space_stage *stage)
     return rows ? axis : axis + 1;
 }
 
-/* The variable with the most choices decides. */
-const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage)
+/* Where the length of the axis is unknown and it is cut once, the pass `partition` does that as well, unless
+ * vectors go along the axis: there one vector in the middle is of both pieces, and the pass would leave the
+ * choice to all that follow. */
+static bool is_left_to_lowering(const space_stage *stage, int axis, int n_points)
 {
+    return stage->loop[axis].extent == 0 && n_points == 1 && axis != stage->n_loops - 1;
+}
+
+/* The variable with the most choices decides. */
+const space_pieces *space_find_pieces(const ir_facts *facts, const space_stage *stage)
+{
+    tec_context *cx = ir_facts_context(facts);
     const ir_block *block = stage->block;
+    base_vec points = {0};
     choice_walk c;
     int best = 0;
 
     if (!find_choices(cx, stage, &c))
         return NULL;
-    for (int i = 1; i < block->n_iters; i++)
-        best = c.points[i].n > c.points[best].n ? i : best;
-    if (c.points[best].n == 0 || strcmp(stage->loop[best].iter, block->iters[best].var->var.name) != 0)
+    for (int i = 0; i < block->n_iters; i++) {
+        base_vec rising = rising_points(facts, &c.points[i], block->iters[i].extent);
+
+        if (rising.n > points.n) {
+            points = rising;
+            best = i;
+        }
+    }
+    if (points.n == 0 || is_left_to_lowering(stage, best, points.n) ||
+        strcmp(stage->loop[best].iter, block->iters[best].var->var.name) != 0)
         return NULL;
     space_pieces *out = base_new(cx, space_pieces);
     out->axis = best;
-    keep_points(cx, &c.points[best], out);
+    keep_points(cx, &points, out);
     out->run = is_run(cx, block, best);
     return out;
 }
@@ -267,15 +303,21 @@ space_piece_choice space_pick_pieces(tec_knobs *knobs, const space_stage *stage)
 
 /* Cuts the loop, which begins at `begin` of the axis, at the points from .. to - 1, the middle one first: so
  * names grow by a few letters only. */
-static bool cut_at(sched *schedule, const space_pieces *pieces, const char *loop, int64_t begin, int from,
-                   int to)
+static bool cut_at(sched *schedule, const space_pieces *pieces, const char *loop, const ir_expr *begin,
+                   int from, int to)
 {
+    tec_context *cx = sched_context(schedule);
     const char *part[2];
     int middle = from + (to - from) / 2;
 
-    return from == to || (sched_cut(schedule, loop, pieces->point[middle] - begin, part) &&
-                          cut_at(schedule, pieces, part[0], begin, from, middle) &&
-                          cut_at(schedule, pieces, part[1], pieces->point[middle], middle + 1, to));
+    if (from == to)
+        return true;
+    const ir_expr *point = ir_sub(cx, pieces->point[middle], begin);
+    if (point->op != IR_INT)
+        point = ir_simplify(ir_facts_of_program(cx, sched_tree(schedule)), point);
+    return sched_cut_at(schedule, loop, ir_expr_text(cx, point), part) &&
+           cut_at(schedule, pieces, part[0], begin, from, middle) &&
+           cut_at(schedule, pieces, part[1], pieces->point[middle], middle + 1, to);
 }
 
 /* Loops that go through memory one by one become one. The loop over the axis is left out where the others are
@@ -359,7 +401,7 @@ bool space_apply_pieces(sched *schedule, const space_stage *stage, const space_n
 
     space_own_loops(schedule, stage->name, NULL, loop, reduce, &n_reduce);
     if (!open_rows(schedule, choice, loop, at) ||
-        !cut_at(schedule, stage->pieces, loop[at], 0, 0, stage->pieces->n))
+        !cut_at(schedule, stage->pieces, loop[at], ir_int(sched_context(schedule), 0), 0, stage->pieces->n))
         return false;
     int n = sched_blocks(schedule, &after);
     for (int i = 0; i < n; i++)

@@ -74,6 +74,8 @@ TEC_API bool tec_split_n(tec_schedule *s, const char *loop, tec_tail tail, const
                          const int64_t *factor, int n);
 /* One loop becomes two, one after the other: for iterations 0 to point - 1, and for the rest. */
 TEC_API bool tec_cut(tec_schedule *s, const char *loop, int64_t point, const char **out);
+/* A cut at a symbolic place, as text: "a", "2 * n + 1". The place must be proven to lie in the loop. */
+TEC_API bool tec_cut_at(tec_schedule *s, const char *loop, const char *point, const char **out);
 /* Loops that stand directly inside each other, outermost first, become one; gives its name. */
 TEC_API const char *tec_fuse_n(tec_schedule *s, const char *const *loop, int n);
 /* The loops, of one nest, stand in the order of the list, outermost first; loops not named stay where they
@@ -176,6 +178,7 @@ TEC_API bool tec_double_buffer(tec_schedule *s, const char *loop, bool async);
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 #define tec_cut(s, loop, point, out) (tec_cut)(TEC_HERE_SCHEDULE(s), (loop), (point), (out))
+#define tec_cut_at(s, loop, point, out) (tec_cut_at)(TEC_HERE_SCHEDULE(s), (loop), (point), (out))
 #define tec_fuse(s, ...) tec_fuse_n(TEC_HERE_SCHEDULE(s), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 #define tec_reorder(s, ...)                                                                                  \
     tec_reorder_n(TEC_HERE_SCHEDULE(s), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))

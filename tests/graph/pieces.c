@@ -181,6 +181,63 @@ Test(pieces, of_unknown_length_are_copied_by_loops)
            "parallel(Y.b~Y.x)\n");
 }
 
+/* `many` operands of unknown length along the last axis, f32[y, p0], f32[y, p1], ...; along the first axis,
+ * f32[p0, y], f32[p1, y], ... */
+static const char *joined(int many, bool last)
+{
+    base_text head = {0}, body = {0}, start = {0};
+
+    base_add(cx, &head, "def f(y");
+    for (int k = 0; k < many; k++)
+        base_addf(cx, &head, ", p%d", k);
+    for (int k = 0; k < many; k++) {
+        base_addf(cx, &head, last ? ", A%d: f32[y, p%d]" : ", A%d: f32[p%d, y]", k, k);
+        const char *from = k ? base_text_str(cx, &start) : "0";
+        const char *read = base_format(cx, last ? "A%d[i, j - (%s)]" : "A%d[j - (%s), i]", k, from);
+
+        base_addf(cx, &start, "%sp%d", k ? " + " : "", k);
+        base_addf(cx, &body, k < many - 1 ? "select(j < %s, %s, " : "%.0s%s", base_text_str(cx, &start),
+                  read);
+    }
+    for (int k = 0; k < many - 1; k++)
+        base_add(cx, &body, ")");
+    return base_format(
+        cx, "%s) {\n  Y[%s%s] = %s\n  return Y\n}\n", base_text_str(cx, &head),
+        last ? "i: y, j: " : "j: ", base_format(cx, last ? "%s" : "%s, i: y", base_text_str(cx, &start)),
+        base_text_str(cx, &body));
+}
+
+/* Several operands of unknown length: the schedule cuts at symbols, in which order the lengths are added up does
+ * not matter, and no loop chooses. */
+Test(pieces, of_unknown_length_are_cut_apart)
+{
+    cuts(joined(4, true),
+         "parallel(Y.i)\nY.j.0, Y.j.1 = cut(Y.j, p0 + p1)\nY.j.0.0, Y.j.0.1 = cut(Y.j.0, p0)\n"
+         "Y.j.1.0, Y.j.1.1 = cut(Y.j.1, p2)");
+    cuts(joined(3, false), "Y.j.0, Y.j.1 = cut(Y.j, p0 + p1)\nparallel(Y.j.0.0)\nparallel(Y.j.0.1)\n"
+                           "parallel(Y.j.1)");
+    /* Vectors along the axis: one in the middle would be of both pieces. */
+    cuts(joined(2, true), "cut(Y.j, p0)");
+    cuts("def f(n, A: f32[64, 3], B: f32[64, n], C: f32[64, n]) {\n"
+         "  Y[y: 64, x: 2 * n + 3] = select(x >= n + 3, C[y, x - n - 3], select(x <= 2, A[y, x], B[y, x - "
+         "3]))\n"
+         "  return Y\n}\n",
+         "Y.x.0, Y.x.1 = cut(Y.x, n + 3)\nY.x.0.0, Y.x.0.1 = cut(Y.x.0, 3)");
+}
+
+/* A place that may lie outside, or that memory decides, is none to cut at. */
+Test(pieces, end_where_a_proof_says_so)
+{
+    static const char *const texts[] = {
+        "def f(n, m, A: f32[64, n], B: f32[64, n]) {\n"
+        "  Y[y: 64, x: n] = select(x < m, A[y, x], B[y, x])\n  return Y\n}\n",
+        "def f(n, I: i64[1], A: f32[64, n], B: f32[64, n]) {\n"
+        "  Y[y: 64, x: n] = select(x < I[0], A[y, x], B[y, x])\n  return Y\n}\n"};
+
+    for (int i = 0; i < BASE_COUNT(texts); i++)
+        cr_assert_not(strstr(sched_trace_text(cx, default_of(texts[i])), "cut("), "%s", texts[i]);
+}
+
 /* ---- values ---- */
 
 static ir_array array_for(const ir_buffer *buffer, int first)
@@ -294,6 +351,70 @@ static void joins(const ir_program *program, bool flat, int b, int n, int m)
                 cr_assert_eq(x[2][(y * (n + m) + at) * LAST + z],
                              at < n ? x[0][(y * n + at) * LAST + z] : x[1][(y * m + at - n) * LAST + z],
                              "%d, %d, %d at %d, %d, %d", b, n, m, y, at, z);
+}
+
+enum { MOST_OPERANDS = 5 };
+
+/* Operands with these lengths along one axis and `rows` along the other, and their concatenation, by the
+ * program; `flat` as above. */
+static void joins_all(const ir_program *program, bool flat, bool last, int rows, const int *length, int many)
+{
+    const char *names[MOST_OPERANDS + 1] = {"y"};
+    int64_t values[MOST_OPERANDS + 1] = {rows};
+    ir_array array[MOST_OPERANDS + 1];
+    ir_arg arg[MOST_OPERANDS + 1] = {0};
+    float *x[MOST_OPERANDS + 1];
+    int sum = 0;
+
+    for (int k = 0; k <= many; k++) {
+        int n = k < many ? length[k] : sum;
+        int64_t size = (int64_t)rows * n;
+
+        sum += n;
+        x[k] = base_array(cx, float, size + 1);
+        for (int64_t i = 0; i < size; i++)
+            x[k][i] = k < many ? (float)(1000 * k + i) : -1.0F;
+        array[k] =
+            flat ? (ir_array){.dtype = BASE_F32, .n = 1, .shape = {size}, .data = x[k]}
+                 : (ir_array){
+                       .dtype = BASE_F32, .n = 2, .shape = {last ? rows : n, last ? n : rows}, .data = x[k]};
+        arg[k].array = &array[k];
+        if (k < many) {
+            names[k + 1] = base_format(cx, "p%d", k);
+            values[k + 1] = n;
+        }
+    }
+    sum /= 2;
+    cr_assert(
+        ir_interpret(
+            cx, program,
+            &(ir_run){.args = arg, .symbol_name = names, .symbol_value = values, .n_symbols = many + 1}),
+        "%s", tec_context_error(cx));
+    for (int i = 0; i < rows; i++)
+        for (int k = 0, at = 0; k < many; at += length[k++])
+            for (int j = 0; j < length[k]; j++)
+                cr_assert_eq(x[many][last ? i * sum + at + j : (at + j) * rows + i],
+                             x[k][last ? i * length[k] + j : j * rows + i], "operand %d at %d, %d", k, i, j);
+}
+
+Test(pieces, of_unknown_length_that_are_cut_apart_compute_the_same)
+{
+    static const int lengths[][MOST_OPERANDS] = {
+        {1, 1, 1, 1, 1}, {3, 0, 16, 17, 2}, {0, 0, 0, 0, 7}, {40, 1, 0, 5, 0}, {16, 16, 16, 16, 16}};
+
+    for (int many = 2; many <= MOST_OPERANDS; many++)
+        for (int last = 0; last < 2; last++) {
+            const sched *s = default_of(joined(many, last));
+            lower_options o = {.cx = cx, .target = target_parse(cx, avx512)};
+            const ir_program *low = lower_run(&o, sched_tree(s));
+
+            cr_assert(low, "%s", tec_context_error(cx));
+            for (int i = 0; i < BASE_COUNT(lengths); i++)
+                for (int rows = 0; rows <= 18; rows += 9) {
+                    joins_all(sched_tree(s), false, last, rows, lengths[i], many);
+                    joins_all(low, true, last, rows, lengths[i], many);
+                }
+        }
 }
 
 Test(pieces, of_unknown_length_compute_the_same)

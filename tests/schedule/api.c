@@ -91,6 +91,20 @@ Test(schedule_api, places)
     cr_assert(strstr(sched_error((sched *)s), "the limit is 5"), "%s", sched_error((sched *)s));
 }
 
+Test(schedule_api, cut_at_takes_a_text)
+{
+    static const char joined[] = "def f(n, A: f32[n], B: f32[7]) {\n"
+                                 "  C[i: n + 7] = select(i < n, A[i], B[i - n]) return C }";
+    sched *s = schedule_of(joined);
+    const char *part[2];
+
+    cr_assert(tec_cut_at(s, "C.i", "n + 2", part));
+    are_loops(s, part, 2);
+    traces(s, joined, "C.i.0, C.i.1 = cut(C.i, n + 2)\n");
+    cr_assert_not(tec_cut_at(s, "C.i.1", NULL, part));
+    cr_assert(sched_failed(s) && !part[0] && !part[1]);
+}
+
 Test(schedule_api, caches)
 {
     sched *s = schedule_of(two);

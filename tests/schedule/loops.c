@@ -375,6 +375,55 @@ Test(loops, cut_takes_a_symbolic_loop_that_is_long_enough)
     does(schedule_of("def f(n, A: f32[n]) where n >= 3 { C[i] = A[i] * 2 return C }"), "cut(C.i, 3)");
 }
 
+/* Both parts may be empty: `n` and `m` are extents, and nothing more is known of them. */
+static const char joined[] = "def f(n, m, A: f32[n], B: f32[m]) {\n"
+                             "  C[i: n + m] = select(i < n, A[i], B[i - n]) return C }";
+
+Test(loops, cut_takes_a_symbolic_point)
+{
+    sched *s = schedule_of(joined);
+
+    does(s, "cut(C.i, n)");
+    looks(s, "for C.i.0 in 0..n {\n"
+             "  block C(i = C.i.0 in 0..n + m) {\n"
+             "    reads A[i], B[i - n]\n"
+             "    writes C[i]\n"
+             "    C[i] = select(i < n, A[i], B[i - n])\n"
+             "  }\n"
+             "}\n"
+             "for C.i.1 in 0..m {\n"
+             "  block C'2(i = C.i.1 + n in 0..n + m) {\n"
+             "    reads A[i], B[i - n]\n"
+             "    writes C[i]\n"
+             "    C[i] = select(i < n, A[i], B[i - n])\n"
+             "  }\n"
+             "}\n");
+    cr_assert_str_eq(sched_trace_text(cx, s), "C.i.0, C.i.1 = cut(C.i, n)\n");
+}
+
+Test(loops, cut_refuses_a_symbolic_point_that_is_not_proven_to_be_inside)
+{
+    refuses(schedule_of(joined), "cut(C.i, n + 1)",
+            "it is not proven that n + 1 lies within 0..n + m, the range of 'C.i'");
+    refuses(schedule_of(joined), "cut(C.i, n - m)",
+            "it is not proven that n - m lies within 0..n + m, the range of 'C.i'");
+    refuses(schedule_of(joined), "cut(C.i, n + m)", "the second part of 'C.i' would be empty");
+    refuses(schedule_of(joined), "cut(C.i, 1.0)", "'1.0' is no integer expression over symbols");
+    refuses(schedule_of(joined), "cut(C.i, n < m)", "'n < m' is no integer expression over symbols");
+}
+
+/* For n = 0, the sum would have no beginning. */
+Test(loops, cut_of_a_reduction_needs_a_first_part)
+{
+    static const char text[] = "def f(n, m, A: f32[n + m]%s { C[] = sum[k](A[k]) return C }";
+
+    refuses(
+        schedule_of(base_format(cx, text, ", B: f32[n], D: f32[m])")), "cut(C.k, n)",
+        "'C.k' belongs to a reduction, and it is not proven that n is at least 1: where the first part is "
+        "empty, nothing would begin the reduction");
+    does(schedule_of(base_format(cx, text, ", B: f32[n], D: f32[m]) where n >= 1")), "cut(C.k, n)");
+}
+
 Test(loops, the_pieces_of_a_cut_can_be_split_apart)
 {
     sched *s = schedule_of("def f(A: f32[56]) { C[i] = A[i] * 2 return C }");
