@@ -9,10 +9,10 @@
  * through memory one by one from the axis on, as along the second axis of f32[8, 3, 56, 56], its loops from
  * there on are one loop.
  *
- * Operands of unknown length are cut apart in the same way, f32[n, a], f32[n, b] and f32[n, c] at a and a + b,
- * where the facts prove that these points rise and lie in the loop. One such point outside of other loops is
- * left to the pass `partition`, which cuts the loop over j with less code, if that loop is not fused with the
- * loops around it: of a fused loop, j is a remainder.
+ * Operands of unknown length are cut apart in the same way, f32[n, a], f32[n, b] and f32[n, c] at a and
+ * a + b, where the facts prove that these points rise and lie in the loop. One such point outside of other
+ * loops is left to the pass `partition`, which cuts the loop over j with less code, if that loop is not fused
+ * with the loops around it: of a fused loop, j is a remainder.
  */
 #include <math.h>
 #include <string.h>
@@ -202,8 +202,8 @@ static double piece_cycles(const space_stage *stage, double length)
     return extent > 0 && length > 0 ? stage->cycles * length / extent : INFINITY;
 }
 
-/* Where the rows alone would leave threads idle, pieces start apart if each is worth a fork of its own. Pieces
- * of unknown length may be short: they start apart where the rows would leave most threads idle. */
+/* Where the rows alone would leave threads idle, pieces start apart if each is worth a fork of its own.
+ * Pieces of unknown length may be short: they start apart where the rows would leave most threads idle. */
 static bool start_apart(const space_stage *stage)
 {
     enum { FEW_ROWS = 8 };

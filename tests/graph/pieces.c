@@ -207,8 +207,7 @@ static const char *joined(int many, bool last)
         base_text_str(cx, &body));
 }
 
-/* Several operands of unknown length: the schedule cuts at symbols, in which order the lengths are added up does
- * not matter, and no loop chooses. */
+/* Several operands of unknown length: the schedule cuts at symbols, and no loop chooses. */
 Test(pieces, of_unknown_length_are_cut_apart)
 {
     cuts(joined(4, true),
