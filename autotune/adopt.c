@@ -293,16 +293,28 @@ static bool adopt_over_extents(contest *self)
     return true;
 }
 
+/* What may be tried in the model: the one that won by itself, then the others by their times. */
+static void keep_candidates(tune_tuned *tuned, tune_sample *const *fastest, int n, const char *winner)
+{
+    tune_state *state = &tuned->state;
+
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < n; i++)
+            if ((strcmp(fastest[i]->trace, winner) == 0) == (turn == 0)) {
+                state->candidate[state->n_candidates] = fastest[i]->trace;
+                tuned->candidate[state->n_candidates++] = fastest[i];
+            }
+}
+
 /* Lets the fastest trials of one task challenge what would be used without them. A record is written when one
  * won, or when the standing schedule was never recorded before. */
 static bool adopt_for(tune_session *session, tune_tuned *tuned)
 {
-    enum { CHALLENGERS = 3 };
     const store_record *before = adopted_before(session, tuned);
     contest c = {
         .s = session, .t = tuned, .standing = {.trace = before ? before->trace : tuned->task->default_trace}};
-    tune_sample *fastest[CHALLENGERS];
-    int n = challengers(tuned, c.standing.trace, fastest, CHALLENGERS);
+    tune_sample *fastest[TUNE_CANDIDATES];
+    int n = challengers(tuned, c.standing.trace, fastest, TUNE_CANDIDATES);
 
     c.standing.result.status = STORE_RUN_ERROR;
     tuned->stood.status = STORE_RUN_ERROR;
@@ -316,6 +328,8 @@ static bool adopt_for(tune_session *session, tune_tuned *tuned)
         if (!challenge(&c, fastest[i]))
             return false;
     tuned->state.stands = c.standing.trace;
+    if (!tuned->task->extents && !tune_is_stopped(session))
+        keep_candidates(tuned, fastest, n, c.standing.trace);
     bool news = c.won || (!before && c.standing.result.status == STORE_OK);
     bool write = !base_failed(session->cx) && session->end != TUNE_STOPPED;
     return !base_failed(session->cx) && (!write || !news || record_winner(&c)) &&
@@ -422,6 +436,17 @@ bool tune_take_back_task(tune_session *session, int task)
 
     tuned->state.only_alone = true;
     return take_back(session, tuned);
+}
+
+/* The record has the times of the trial. */
+bool tune_adopt_candidate(tune_session *session, int task, int number)
+{
+    tune_tuned *tuned = &session->task[task];
+    contest c = {.s = session, .t = tuned, .standing = *tuned->candidate[number], .won = true};
+
+    tuned->state.stands = c.standing.trace;
+    tuned->state.only_alone = false;
+    return record_winner(&c);
 }
 
 void tune_set_times(tune_session *session, int task, double before, double after, double noise)

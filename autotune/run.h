@@ -44,6 +44,7 @@ typedef struct {
     base_vec trials;    /* those with a result, in order */
     float *curve;
     int cap;
+    tune_sample *candidate[TUNE_CANDIDATES]; /* as in state */
     tune_result stood; /* of state.stood, as the first comparison measured it; not STORE_OK: it was not */
 } tune_tuned;
 

@@ -68,6 +68,8 @@ typedef enum {
     TUNE_FAILED
 } tune_end;
 
+enum { TUNE_CANDIDATES = 3 };
+
 /* A task as far as it has come. */
 typedef struct {
     const tune_task *task;
@@ -91,6 +93,10 @@ typedef struct {
     bool only_alone; /* one was faster by itself and not in the model: tune_take_back_task */
     /* The schedules with these two times; NULL: no comparison was begun in this session. */
     const char *stood, *stands;
+    /* Schedules of the fastest trials of a task without extents, which tune_adopt compared by themselves: the
+     * winner is the first. None is `stood`. */
+    const char *candidate[TUNE_CANDIDATES];
+    int n_candidates;
 } tune_state;
 
 tune_session *tune_session_new(tec_context *cx, const tune_options *options);
@@ -107,6 +113,10 @@ bool tune_take_back(tune_session *session);
 
 /* The same for one task that has no ranges, because its new schedule is not faster in the model. */
 bool tune_take_back_task(tune_session *session, int task);
+
+/* After tune_adopt: the task's candidate of that number is adopted in place of what stands, because it is the
+ * fastest in the model. */
+bool tune_adopt_candidate(tune_session *session, int task, int number);
 
 /* After tune_adopt: the seconds of a task's call before and after, as measured in the model, and three
  * standard errors of their ratio, in place of those of its comparison. */

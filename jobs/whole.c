@@ -5,9 +5,17 @@
  * A kernel is tuned by itself, and runs in the model with the caches as its neighbours left them. So the gain
  * of a comparison by itself is a guess, which two measurements in the model correct:
  *
- * - Each step of both models is timed. A kernel whose new schedule is not faster between its neighbours gets
- *   the one back that stood, and the times of the table are those in the model: their sum is the sum of parts
- *   of one run. Where a kernel was given back, its neighbours run in other company, so all are measured
+ * - Each step of both models is timed, with the first candidates of all kernels, then with the second and the
+ *   third ones. The candidate that is the fastest between its neighbours is adopted; a kernel of which none is
+ *   faster than what stood gets that back.
+ *
+ *       kernel    alone, of 10 us    in the model, of 12 us
+ *       first     7                  13                          was adopted by itself
+ *       second    8                  9                           is adopted in its place
+ *       third     8.5                10
+ *
+ * - The times of the table are those in the model: their sum is the sum of parts of one run. Where a kernel
+ *   has another schedule than in the first round, its neighbours run in other company, so all are measured
  *   again; that also keeps the choice of the winners out of the times that the table shows.
  * - Then both models are timed as wholes, without the clock of the steps.
  *
@@ -39,13 +47,18 @@ typedef struct {
     tec_executor *executor;
 } model;
 
-/* Where schedules come from: `after` says which of the two a compared kernel has. */
+/* The round of the schedules that stand, in place of the number of a candidate. */
+enum { STANDING = -1 };
+
+/* Where schedules come from: `after` says which of the two a compared kernel has, `round` which candidate is
+ * the new one. */
 typedef struct {
     const tune_session *session;
     const space_source *others;
     const job_tasks *tasks;
     const space_ranges *const *ranges; /* of each kernel with versions; NULL: nothing new */
     bool after;
+    int round;
 } schedules;
 
 /* The number of a compared task; -1: it is another one. */
@@ -70,6 +83,13 @@ static const tune_state *compared(const schedules *self, const space_task *task)
 /* The word on a schedule's origin by which a step of the built model is known again as a task's. */
 #define OF_TASK "task %d of this job"
 
+/* The new schedule of a compared kernel; one with fewer candidates keeps what stands. */
+static const char *fresh(const schedules *self, const tune_state *state)
+{
+    return self->round != STANDING && self->round < state->n_candidates ? state->candidate[self->round]
+                                                                        : state->stands;
+}
+
 static const char *best(const space_source *self, tec_context *cx, const space_task *task,
                         const target *machine, const char **origin)
 {
@@ -80,7 +100,7 @@ static const char *best(const space_source *self, tec_context *cx, const space_t
     if (state) {
         if (origin)
             *origin = base_format(cx, OF_TASK, i);
-        return s->after ? state->stands : state->stood;
+        return s->after ? fresh(s, state) : state->stood;
     }
     return s->others->best(s->others, cx, task, machine, origin);
 }
@@ -369,13 +389,14 @@ typedef struct {
 /* Both models are open at once: that they run in turns is the point. False with an error; they are to be
  * closed in any case. */
 static bool open_both(tec_context *cx, const job_source *from, store *db, const tune_session *session,
-                      const job_tasks *tasks, const space_ranges *const *after, bool profile, both *out)
+                      const job_tasks *tasks, const space_ranges *const *after, int round, bool profile,
+                      both *out)
 {
     bool good = true;
 
     *out = (both){.at = NULL};
     for (int i = 0; i < 2; i++) {
-        schedules s = {session, tune_source(cx, db), tasks, after, i == 1};
+        schedules s = {session, tune_source(cx, db), tasks, after, i == 1, round};
 
         base_hold(cx, &out->held[i], close_model, &out->two[i]);
         good = good && open_model(cx, from, &(space_source){.best = best, .ranges = ranges, .data = &s},
@@ -413,43 +434,129 @@ static void tell_times(tune_session *session, const kernel_times *times, int tas
     tune_set_times(session, task, cost[0], state->adopted ? cost[1] : cost[0], noise);
 }
 
-/* Gives back what is not faster in the model, unless this is the last look. *lost: how many kernels. */
-static bool judge(tune_session *session, const kernel_times *times, bool is_last, int *lost)
+/* What the rounds have found for a task. */
+typedef struct {
+    bool seen;
+    int best; /* the candidate with the greatest gain beyond the noise; STANDING: none has one */
+    double gain;
+} verdict;
+
+/* What a round says of each task that has a candidate in the round. */
+static void judge_round(const tune_session *session, const kernel_times *times, int round, verdict *verdicts)
 {
     double gain, noise;
 
-    *lost = 0;
     for (int i = 0; i < times->n_tasks; i++) {
-        if (!is_seen(session, times, i))
+        if (!is_seen(session, times, i) || round >= tune_session_task(session, i)->n_candidates)
             continue;
-        bool wins = tune_wins(costs_of(times, 0, i), costs_of(times, 1, i), times->n, &gain, &noise);
-        if (!wins && !is_last && tune_session_task(session, i)->adopted) {
-            if (!tune_take_back_task(session, i))
-                return false;
-            ++*lost;
+        verdicts[i].seen = true;
+        if (tune_wins(costs_of(times, 0, i), costs_of(times, 1, i), times->n, &gain, &noise) &&
+            gain > verdicts[i].gain) {
+            verdicts[i].best = round;
+            verdicts[i].gain = gain;
         }
-        tell_times(session, times, i, noise);
+    }
+}
+
+/* Adopts the best candidates, and gives back what is not faster in the model. *changed: how many kernels have
+ * another schedule than before. */
+static bool adopt_best(tune_session *session, const verdict *verdicts, int n, int *changed)
+{
+    *changed = 0;
+    for (int i = 0; i < n; i++) {
+        const tune_state *state = tune_session_task(session, i);
+        bool none = verdicts[i].best == STANDING;
+
+        if (!verdicts[i].seen || (none && !state->adopted) ||
+            (!none && strcmp(state->candidate[verdicts[i].best], state->stands) == 0))
+            continue;
+        if (!(none ? tune_take_back_task(session, i) : tune_adopt_candidate(session, i, verdicts[i].best)))
+            return false;
+        ++*changed;
     }
     return true;
 }
 
-/* The models are closed before anything is judged: what is given back needs others. */
-bool job_compare_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
-                         const job_tasks *tasks, const space_ranges *const *after, bool is_last, int *lost)
+static void tell_all_times(tune_session *session, const kernel_times *times)
 {
-    kernel_times times = {.n_tasks = tasks->n};
+    double gain, noise;
+
+    for (int i = 0; i < times->n_tasks; i++) {
+        if (!is_seen(session, times, i))
+            continue;
+        tune_wins(costs_of(times, 0, i), costs_of(times, 1, i), times->n, &gain, &noise);
+        tell_times(session, times, i, noise);
+    }
+}
+
+/* The steps of both models in turns, with one candidate of each kernel. The models are closed before anything
+ * is judged: what is adopted then needs others. */
+static bool measure_round(tec_context *cx, const job_source *from, store *db, const tune_session *session,
+                          const job_tasks *tasks, const space_ranges *const *after, int round,
+                          kernel_times *out)
+{
     both open;
 
+    out->n_tasks = tasks->n;
+    out->n = 0;
     for (int k = 0; k < 2; k++) {
-        times.steps[k] = base_array(cx, int, tasks->n);
-        memset(times.steps[k], 0, (size_t)tasks->n * sizeof *times.steps[k]);
-        times.costs[k] = base_alloc_array(cx, (size_t)tasks->n * MOST_PAIRS, sizeof *times.costs[k]);
-        memset(times.costs[k], 0, (size_t)tasks->n * MOST_PAIRS * sizeof *times.costs[k]);
+        size_t bytes = (size_t)tasks->n * MOST_PAIRS * sizeof *out->costs[k];
+
+        out->steps[k] = base_array(cx, int, tasks->n);
+        memset(out->steps[k], 0, (size_t)tasks->n * sizeof *out->steps[k]);
+        if (!out->costs[k])
+            out->costs[k] = base_alloc(cx, bytes);
+        memset(out->costs[k], 0, bytes);
     }
-    bool good = open_both(cx, from, db, session, tasks, after, true, &open) &&
-                run_steps_in_turns(cx, open.two, open.at, &times);
+    bool good = open_both(cx, from, db, session, tasks, after, round, true, &open) &&
+                run_steps_in_turns(cx, open.two, open.at, out);
     close_both(&open);
-    return good && judge(session, &times, is_last, lost);
+    return good;
+}
+
+bool job_time_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
+                      const job_tasks *tasks, const space_ranges *const *after)
+{
+    kernel_times times = {0};
+
+    if (!measure_round(cx, from, db, session, tasks, after, STANDING, &times))
+        return false;
+    tell_all_times(session, &times);
+    return true;
+}
+
+static bool any_has_candidate(const tune_session *session, int n_tasks, int number)
+{
+    for (int i = 0; i < n_tasks; i++)
+        if (tune_session_task(session, i)->n_candidates > number)
+            return true;
+    return false;
+}
+
+/* Times are told after the first round; they are right if nothing changes by what the rounds say. A further
+ * round begins if it ends within the budget as the ones before did. */
+bool job_choose_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
+                        const job_tasks *tasks, const space_ranges *const *after, double budget, int *changed)
+{
+    verdict *verdicts = base_array(cx, verdict, tasks->n);
+    kernel_times times = {0};
+    double start = tec_clock();
+
+    for (int i = 0; i < tasks->n; i++)
+        verdicts[i] = (verdict){.best = STANDING};
+    for (int round = 0; round < TUNE_CANDIDATES; round++) {
+        double spent = tec_clock() - start;
+
+        if (round > 0 &&
+            (!any_has_candidate(session, tasks->n, round) || (budget > 0 && spent + spent / round > budget)))
+            break;
+        if (!measure_round(cx, from, db, session, tasks, after, round, &times))
+            return false;
+        if (round == 0)
+            tell_all_times(session, &times);
+        judge_round(session, &times, round, verdicts);
+    }
+    return adopt_best(session, verdicts, tasks->n, changed);
 }
 
 /* Without the clock of the steps, which waits for each of them. */
@@ -458,7 +565,7 @@ bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const
 {
     double(*costs)[MOST_PAIRS] = base_alloc(cx, 2 * sizeof *costs), spread;
     both open;
-    bool good = open_both(cx, from, db, session, tasks, after, false, &open) &&
+    bool good = open_both(cx, from, db, session, tasks, after, STANDING, false, &open) &&
                 run_in_turns(cx, open.two, open.at, costs, &out->pairs);
 
     close_both(&open);

@@ -423,6 +423,102 @@ Test(job, gives_back_each_kernel_that_is_not_faster_in_the_model, .timeout = 100
     cr_expect_gt(compare_whole_model(60), 0);
 }
 
+/* What stands before the job is the definition without a schedule, so that any candidate is faster. */
+static void adopt_nothing_but_loops(job *j)
+{
+    const job_tasks tasks = job_tasks_of(j);
+    const double cost = 1;
+
+    for (int i = 0; i < tasks.n; i++) {
+        const space_task *task = tasks.at[i]->task;
+        const store_record r = {.workload = {.anchor_key = task->anchor_key,
+                                             .exact_key = task->exact_key,
+                                             .summary = task->summary},
+                                .target = {.fingerprint = tune_target_key(cx, tasks.at[i]->target)},
+                                .trace = "",
+                                .costs = &cost,
+                                .n_costs = 1,
+                                .status = STORE_OK,
+                                .tuner = TUNE_ADOPTED,
+                                .codegen = tec_version()};
+
+        cr_assert(store_add(cx, job_store(j), &r, 1, NULL, NULL), "%s", tec_context_error(cx));
+    }
+}
+
+static int number_of(const tune_state *state, const char *trace)
+{
+    int n = 0;
+
+    while (n < state->n_candidates && strcmp(state->candidate[n], trace) != 0)
+        n++;
+    return n;
+}
+
+/* Which of three candidates wins by itself says the fake measurer, without regard to what they are. In the
+ * model others of them are faster. */
+Test(job, adopts_of_three_candidates_the_fastest_in_the_model, .timeout = 100)
+{
+    const onnx_dim batch = {"batch", 1};
+    slow m = new_slow(NULL);
+    int others = 0, most = 0;
+
+    spec.from.dims = &batch;
+    spec.from.n_dims = 1;
+    spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
+    spec.trials = 60;
+    spec.model = "none";
+    spec.whole = true;
+    job *j = job_open(cx, &spec);
+    cr_assert(j && job_take(j), "%s", tec_context_error(cx));
+    adopt_nothing_but_loops(j);
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){0}), TUNE_TRIALS, "%s", tec_context_error(cx));
+    cr_expect(job_whole_of(j).wins);
+    for (int i = 0; i < job_tasks_of(j).n; i++) {
+        const tune_state *t = tune_session_task(job_session(j), i);
+        space_source *source = tune_source(cx, job_store(j));
+
+        cr_assert(t->stood && !*t->stood);
+        most = t->n_candidates > most ? t->n_candidates : most;
+        for (int k = 0; k < t->n_candidates; k++)
+            cr_expect_eq(number_of(t, t->candidate[k]), k, "a candidate is tried twice");
+        cr_expect_str_eq(source->best(source, cx, t->task->task, spec.from.target, NULL), t->stands);
+        if (!t->adopted)
+            continue;
+        cr_expect_lt(number_of(t, t->stands), t->n_candidates);
+        others += number_of(t, t->stands) > 0;
+    }
+    cr_expect_eq(most, TUNE_CANDIDATES);
+    cr_expect_gt(others, 0);
+    job_close(j);
+}
+
+/* The first candidates are tried however short the job is; what won by itself stands then. */
+Test(job, tries_further_candidates_within_a_tenth_of_its_time, .timeout = 100)
+{
+    const onnx_dim batch = {"batch", 1};
+    slow m = new_slow(NULL);
+
+    spec.from.dims = &batch;
+    spec.from.n_dims = 1;
+    spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
+    spec.trials = 60;
+    spec.seconds = 6;
+    spec.model = "none";
+    spec.whole = true;
+    job *j = job_open(cx, &spec);
+    cr_assert(j && job_take(j), "%s", tec_context_error(cx));
+    adopt_nothing_but_loops(j);
+    tune_end end = job_run(j, &m.base, &(job_calls){0});
+    cr_assert(end == TUNE_TRIALS || end == TUNE_SECONDS, "%s", tec_context_error(cx));
+    for (int i = 0; i < job_tasks_of(j).n; i++) {
+        const tune_state *t = tune_session_task(job_session(j), i);
+
+        cr_expect(!t->adopted || number_of(t, t->stands) == 0, "%s", t->task->name);
+    }
+    job_close(j);
+}
+
 /* The model runs at each extent of the range. */
 Test(job, compares_a_whole_model_that_stays_symbolic, .timeout = 100)
 {
