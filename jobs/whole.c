@@ -5,9 +5,9 @@
  * A kernel is tuned by itself, and runs in the model with the caches as its neighbours left them. So the gain
  * of a comparison by itself is a guess, which two measurements in the model correct:
  *
- * - Each step of both models is timed, with the first candidates of all kernels, then with the second and the
- *   third ones. The candidate that is the fastest between its neighbours is adopted; a kernel of which none is
- *   faster than what stood gets that back.
+ * - Each step of both models is timed, with the first candidates of all kernels, then with the second and
+ *   the third ones. The candidate that is the fastest between its neighbours is adopted; a kernel of which
+ *   none is faster than what stood gets that back.
  *
  *       kernel    alone, of 10 us    in the model, of 12 us
  *       first     7                  13                          was adopted by itself
