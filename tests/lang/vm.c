@@ -2,6 +2,7 @@
  */
 #include "tests/lang/kit.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "graph/plan_program.h"
