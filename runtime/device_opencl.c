@@ -31,15 +31,19 @@ static const rt_opencl *cl_of(const tec_device *device)
     return state_of(device)->cl;
 }
 
-/* "opencl:0: cannot WHAT: CL_OUT_OF_RESOURCES". Always false. */
+/* "opencl:0: cannot WHAT: CL_OUT_OF_RESOURCES"; of a buffer that is too large also how large one may be.
+ * Always false. */
 static bool refuse(const tec_device *device, const char *what, int32_t status, tec_error *err)
 {
     bool memory = status == RT_CL_MEM_OBJECT_ALLOCATION_FAILURE || status == RT_CL_OUT_OF_HOST_MEMORY ||
                   status == RT_CL_INVALID_BUFFER_SIZE;
-    char text[60];
+    char text[60], most[80] = "";
 
-    return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s", device->info.name, what,
-                   rt_opencl_status(status, text, sizeof text));
+    if (status == RT_CL_INVALID_BUFFER_SIZE)
+        snprintf(most, sizeof most, " (a buffer of this device has at most %lld bytes)",
+                 (long long)device->info.largest_bytes);
+    return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s%s", device->info.name, what,
+                   rt_opencl_status(status, text, sizeof text), most);
 }
 
 static bool done(const tec_device *device, const char *what, int32_t status, tec_error *err)
@@ -65,8 +69,8 @@ static int find_devices(const rt_opencl *cl, found_device *found, tec_error *err
     /* The loader's own status for "no platform is registered" is an extension: CL_PLATFORM_NOT_FOUND_KHR. */
     if (status == -1001 || (status == RT_CL_SUCCESS && n_platforms == 0))
         return rt_fail(err, TEC_DEVICE,
-                       "opencl: the OpenCL loader is installed, but has no driver (looked in "
-                       "/etc/OpenCL/vendors)"),
+                       "opencl: the OpenCL loader is installed, but has no driver (it looks in "
+                       "/etc/OpenCL/vendors, or in the folder that OCL_ICD_VENDORS names)"),
                -1;
     if (status != RT_CL_SUCCESS)
         return rt_fail(err, TEC_DEVICE, "opencl: cannot list platforms: status %d", (int)status), -1;
