@@ -46,5 +46,15 @@ for command in "te $map" 'compile x.onnx' 'check x' ; do
     says "has no precision 'fast': only GPUs have it" "$TEC" $command --target native --precision fast
     says "expected exact|tf32|fast, found 'f16'" "$TEC" $command --target "$target" --precision f16
 done
+# Models: `check` compares as it always does, `compile` says what tf32 changes, and records of each precision are kept apart.
+model=tests/models/digits/model.onnx
+says 'precision tf32 changes nothing' "$TEC" compile $model --target "$target" --precision tf32 -o "$dir/k.tec"
+says "target $target -precision=tf32" "$TEC" inspect "$dir/k.tec"
+says '1 passed, 0 failed, 0 unsupported' "$TEC" check tests/models/digits --target "$target" --precision fast
+small=/usr/share/libonnx-testdata/data/node/test_gemm_all_attributes/model.onnx
+"$TEC" tune $small --target "$target" --precision fast --trials 1 --records "$dir/records" >"$dir/out" 2>&1 || { cat "$dir/out"; fail "tune"; }
+says "it has records of 1 kernel for '$target -precision=fast'; those for this target, '$target', are of: nothing" \
+    "$TEC" compile $small --target "$target" --records "$dir/records" -o "$dir/k.tec"
+says ' 0 of 1 kernels have no record' "$TEC" compile $small --target "$target" --precision fast --records "$dir/records" -o "$dir/k.tec"
 "$TEC" te $map --precision exact --emit tree >"$dir/out" || fail "exact is refused for a CPU"
 echo "cuda precision: ok"
