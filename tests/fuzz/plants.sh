@@ -10,9 +10,9 @@ reason_carried 0 3
 reason_private 0 3
 reason_owned 0 4
 reason_once 65 4
-reason_combined 0 4
+reason_combined 23 4
 reason_parts 0 4
-reason_shared 1 3
+reason_shared 80 4
 reason_init 8 3
 reason_guard 29 4
 reason_within 5 4

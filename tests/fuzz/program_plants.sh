@@ -7,7 +7,7 @@ cat >"$out/from" <<'END'
 simplify_perm 17
 common_operand 1
 batch_norm_mean 23
-dead_symbols 3
+dead_symbols 836
 layout_axes 7
 choose_shared 35
 fold_leaf 7
