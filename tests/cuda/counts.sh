@@ -36,8 +36,9 @@ for arch in sm_75 sm_80 sm_90; do
     grep -q '^tec_k0_canonical_0: [0-9]* registers, 0 bytes spilled, 8192 bytes of shared memory$' "$dir/out" || { cat "$dir/out"; fail "$arch"; }
 done
 # Default schedules: at most 9/4 of the fewest transactions (rows with a border begin between two of them), no conflicts and no
-# spills. Of the pointwise one only the copy has conflicts, where a warp goes from one row of 55 to the next. Windows of a pool
-# leave out the taps beyond the border, so that the k-th taps of two threads, which are counted together, are not the same.
+# spills. Of the pointwise one only the copy has conflicts, where a warp goes from one row of 55 to the next. Pools
+# without a border have none; those with one have some, perhaps since windows leave out the taps beyond the border, so that
+# the k-th taps of two threads, which are counted together, are not the same.
 for name in product transposed transposed_both gemv conv depthwise strided strided_depthwise strided_pointwise \
     strided_border max_pool average_pool softmax transpose columns total elementwise; do
     count $kernels/default/$name.te
