@@ -28,8 +28,8 @@
 
 enum { LOOK_EVERY = 256 }; /* steps between looks at the limits, the clock and a cancel */
 
-/* The loop itself has no calls but those of long work, which saves its registers once and not at each
- * instruction. */
+/* Short instructions are compiled into the loop, and long ones are functions of their own. So the loop keeps
+ * the processor's registers from one instruction to the next, and only long instructions save them. */
 #define IN_LOOP static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline))
 
@@ -416,7 +416,8 @@ static bool launch(run *self, int32_t function)
     return good || fail_inner(self);
 }
 
-/* Whether the argument is as the words say, which are passed by; what is wrong, check_argument knows. */
+/* Whether the argument is as its words say; *words then points to those of the next argument. What is wrong
+ * with an argument, check_argument finds out. */
 static bool fits(const int64_t **words, const rt_tensor_object *tensor)
 {
     const int64_t flags = *(*words)++, alignment = flags >> RT_FIXED_ALIGNMENT;
