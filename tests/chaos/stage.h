@@ -20,7 +20,7 @@
 #include "tests/chaos/proxy.h"
 #include "tests/rpc/client/pool.h"
 
-enum { SERVERS = 3, LORIS = 3, MOST_LORIS = 200 };
+enum { SERVERS = 3, SPARE = SERVERS, LORIS = 3, MOST_LORIS = 200 };
 
 typedef enum {
     NO_FAULT = -1,
@@ -158,16 +158,6 @@ static inline void stage_start(stage *s)
     s->files = stage_count_files(s->p.server[0].pid);
 }
 
-static inline void stage_fill_disk(const stage *s)
-{
-    static const char zeros[4096];
-    int fd = open(s->ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    while (write(fd, zeros, sizeof zeros) > 0)
-        ;
-    close(fd);
-}
-
 static inline void stage_send_loris(stage *s, int server)
 {
     for (int i = 0; i < LORIS && s->n_loris < MOST_LORIS; i++) {
@@ -265,6 +255,45 @@ static inline int stage_count_logged(const stage *s, const char *text)
     if (f)
         fclose(f);
     return n;
+}
+
+/* A server of a class of its own, whose device the test leases: the tracker stores each lease. */
+static inline void stage_start_spare(stage *s)
+{
+    fixture *f = &s->p.server[SPARE];
+    const char *argv[] = {"--tracker", s->p.tracker, "--device-class", "spare", "--key-file",
+                          s->p.keys,   "--name",     "spare",          NULL};
+
+    kit_prepare(f);
+    cr_assert(kit_launch(f, "127.0.0.1:0", argv), "a server does not start: see %s", f->log);
+    cr_assert(kit_logged(f, "the tracker reaches this server"), "see %s", f->log);
+}
+
+/* Fills the disk, and gives the tracker something to store until it finds that it cannot. The tracker's log of
+ * changes is written anew from its beginning after 64 pages, and each lease takes a page or more, so within 64
+ * leases the log needs memory that the disk does not have. Beginning anew the log may also give memory back,
+ * which is filled too. False: the tracker has not noticed. */
+static inline bool stage_fill_disk(stage *s)
+{
+    static const char zeros[4096];
+    int before = stage_count_logged(s, "the state is not stored"),
+        fd = open(s->ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    tec_rpc *tracker = pool_connect(&s->p);
+
+    for (int i = 0; i < 2 * 64 && stage_count_logged(s, "the state is not stored") == before; i++) {
+        while (write(fd, zeros, sizeof zeros) > 0)
+            ;
+        tec_rpc_lease *lease = tec_rpc_request(
+            tracker, &(tec_rpc_lease_options){.device_class = "spare", .user = "ann", .job = "spare"},
+            &s->p.err);
+
+        if (lease)
+            tec_rpc_wait(lease, 5, &s->p.err);
+        tec_rpc_give_back(lease);
+    }
+    close(fd);
+    tec_rpc_disconnect(tracker);
+    return stage_count_logged(s, "the state is not stored") > before;
 }
 
 /* Twelve pending seconds let leases of killed clients and slow connections run out. */

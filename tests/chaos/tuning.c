@@ -17,14 +17,7 @@
 #include "base/base.h"
 #include "tests/chaos/stage.h"
 
-enum {
-    JOBS = 2,
-    MOST_SESSIONS = 4096,
-    MOST_LABELS = 8192,
-    MOST_SCHEDULES = 256,
-    SPARE = SERVERS,
-    LEAST_UPLOAD = 4096
-};
+enum { JOBS = 2, MOST_SESSIONS = 4096, MOST_LABELS = 8192, MOST_SCHEDULES = 256, LEAST_UPLOAD = 4096 };
 
 typedef struct {
     pid_t pid; /* 0: not at work */
@@ -387,35 +380,6 @@ static void mend_later(chaos *c, fault f, int server, double seconds)
     c->undo_at = tec_clock() + seconds;
 }
 
-/* A server of a class of its own, whose device the test leases: the tracker stores each lease. */
-static void start_spare(chaos *c)
-{
-    fixture *f = &c->s.p.server[SPARE];
-    const char *argv[] = {"--tracker", c->s.p.tracker, "--device-class", "spare", "--key-file",
-                          c->s.p.keys, "--name",       "spare",          NULL};
-
-    kit_prepare(f);
-    cr_assert(kit_launch(f, "127.0.0.1:0", argv), "a server does not start: see %s", f->log);
-    cr_assert(kit_logged(f, "the tracker reaches this server"), "see %s", f->log);
-}
-
-/* Fills the disk, and gives the tracker something to store; whether it has found that it cannot. */
-static bool fill_disk(chaos *c)
-{
-    int before = stage_count_logged(&c->s, "the state is not stored");
-
-    stage_fill_disk(&c->s);
-    tec_rpc *tracker = pool_connect(&c->s.p);
-    tec_rpc_lease *lease = tec_rpc_request(
-        tracker, &(tec_rpc_lease_options){.device_class = "spare", .user = "ann", .job = "spare"},
-        &c->s.p.err);
-    if (lease)
-        tec_rpc_wait(lease, 5, &c->s.p.err);
-    tec_rpc_give_back(lease);
-    tec_rpc_disconnect(tracker);
-    return stage_count_logged(&c->s, "the state is not stored") > before;
-}
-
 /* Does it to the part that has to do with the trial. False: the part did not notice. */
 static bool harm(chaos *c, fault f, const seen *at)
 {
@@ -427,7 +391,7 @@ static bool harm(chaos *c, fault f, const seen *at)
         break;
     case CLIENT_KILLED: kill(c->jobs[at->job].pid, SIGKILL); break;
     case SLOW_LORIS: stage_send_loris(&c->s, at->server); break;
-    case DISK_FULL: return fill_disk(c);
+    case DISK_FULL: return stage_fill_disk(&c->s);
     case CLOCK_BACK: kill(c->s.p.tracker_pid, SIGUSR2); break;
     default: break;
     }
@@ -655,7 +619,7 @@ Test(tuning, loses_no_trial_and_stores_none_twice, .timeout = 3500)
         c.s.proxies[i].shared->least = LEAST_UPLOAD;
         c.free_since[i] = tec_clock();
     }
-    start_spare(&c);
+    stage_start_spare(&c.s);
     make_jobs(&c);
     run_jobs(&c);
     if (c.undo_at)
