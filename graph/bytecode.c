@@ -19,14 +19,36 @@
 #include "graph/describe.h"
 #include "graph/node.h"
 #include "graph/pass.h"
+#include "graph/plan.h"
 #include "graph/program.h"
 #include "ir/build.h"
 #include "ir/walk.h"
 
 /* ---- memory and kernels ---- */
 
-static void emit_storage(graph_code *code, const graph_node *node)
+/* Whether one tensor takes all of the storage: then one instruction makes both, where the tensor is made. */
+static bool is_whole(const graph_code *code, const graph_body *body, int index)
 {
+    const graph_node *storage = body->nodes.at[index], *node;
+    int64_t offset;
+
+    if (code->unoptimised || graph_uses(&code->uses, storage->out[0]) != 1)
+        return false;
+    for (index++; index < body->nodes.n; index++) {
+        node = body->nodes.at[index];
+        if (node->kind == GRAPH_ALLOC_TENSOR && node->in[0] == storage->out[0])
+            return ir_is_int(graph_attribute(node, "offset")->exprs[0], &offset) && offset == 0 &&
+                   ir_same(storage->out[0]->type.dim[0], graph_type_bytes(code->cx, &node->out[0]->type));
+    }
+    return false;
+}
+
+static void emit_storage(graph_code *code, const graph_body *body, int index)
+{
+    const graph_node *node = body->nodes.at[index];
+
+    if (is_whole(code, body, index))
+        return;
     int32_t bytes = graph_code_number(code, node->out[0]->type.dim[0]),
             reg = graph_code_register(code, graph_code_plain_type(code, RT_TYPE_STORAGE));
 
@@ -61,6 +83,20 @@ static bool is_read_behind(const graph_body *body, int index, const graph_value 
     return false;
 }
 
+/* With a storage of its own, which has no register. */
+static bool emit_whole(graph_code *code, const graph_node *node)
+{
+    const op_type *type = &node->out[0]->type;
+    int32_t *extent = base_array(code->cx, int32_t, type->n);
+    bool fixed = small_ints(type->dim, type->n, extent);
+
+    if (!fixed && !graph_code_numbers(code, type->dim, type->n, extent))
+        return false;
+    GRAPH_CODE(code, fixed ? RT_NEW_TENSOR : RT_NEW_TENSOR_REG, graph_code_define(code, node->out[0]));
+    graph_code_list(code, extent, type->n);
+    return true;
+}
+
 /* In a storage; the storage's own register is done with when no other tensor lies there. */
 static bool emit_tensor(graph_code *code, const graph_body *body, int index)
 {
@@ -68,6 +104,9 @@ static bool emit_tensor(graph_code *code, const graph_body *body, int index)
     const op_attr *offset = graph_attribute(node, "offset");
     const op_type *type = &node->out[0]->type;
     int32_t *extent = base_array(code->cx, int32_t, type->n), at, of = graph_code_value(code, node->in[0]);
+
+    if (of < 0)
+        return emit_whole(code, node);
     bool fixed = offset && small_ints(type->dim, type->n, extent) && small_ints(offset->exprs, 1, &at);
 
     if (!fixed && (!graph_code_numbers(code, type->dim, type->n, extent) ||
@@ -78,9 +117,8 @@ static bool emit_tensor(graph_code *code, const graph_body *body, int index)
     if (offset)
         graph_code_put(code, at);
     graph_code_list(code, extent, type->n);
-    if (offset && !is_read_behind(body, index, node->in[0])) {
-        GRAPH_CODE(code, RT_FREE_STORAGE, of);
-    }
+    if (offset && !is_read_behind(body, index, node->in[0]))
+        graph_code_free(code, of);
     return true;
 }
 
@@ -90,7 +128,8 @@ static bool emit_invoke(graph_code *code, const graph_node *node)
 {
     const op_attr *dims = graph_attribute(node, "dims");
     int n = dims ? dims->n : 0, kernel = 0;
-    int32_t *symbol = base_array(code->cx, int32_t, n), *arg = graph_code_values(code, node->in, node->n_in);
+    int32_t *symbol = base_array(code->cx, int32_t, n),
+            *arg = graph_code_arguments(code, node->in, node->n_in);
 
     while (!base_same(((const graph_kernel_type *)code->m->kernels.at[kernel])->name, node->callee))
         kernel++;
@@ -149,12 +188,18 @@ static void emit_closure(graph_code *code, const graph_node *node)
     graph_code_list(code, given, node->n_in);
 }
 
-/* The first operand's register is extended, and its reference goes to the result. */
+/* The first operand's register is extended, and is the result's from here on: nobody reads the operand
+ * any more. */
 static void emit_append(graph_code *code, const graph_node *node)
 {
-    int32_t *in = graph_code_values(code, node->in, node->n_in), to = graph_code_define(code, node->out[0]);
+    int32_t *in = graph_code_values(code, node->in, node->n_in), to = in[0];
 
-    GRAPH_CODE(code, RT_APPEND, in[0], in[0], in[1], RT_MOVE, to, in[0], RT_FREE_TENSOR, in[0]);
+    GRAPH_CODE(code, RT_APPEND, in[0], in[0], in[1]);
+    if (code->unoptimised) {
+        to = graph_code_define(code, node->out[0]);
+        GRAPH_CODE(code, RT_MOVE, to, in[0], RT_FREE_TENSOR, in[0]);
+    }
+    graph_code_bind(code, node->out[0], to);
 }
 
 /* A condition that constants alone decide needs no test: nothing is left of one that holds, and one that
@@ -193,7 +238,7 @@ static void emit_extents(graph_code *code, const graph_node *node)
         }
         GRAPH_CODE(code, RT_SCALAR, number, row);
         if (type->n == 1)
-            GRAPH_CODE(code, RT_FREE_TENSOR, row);
+            graph_code_free(code, row);
         graph_code_bind(code, node->symbol[i], number);
         graph_code_require(code, ir_ge(cx, node->symbol[i], ir_int(cx, 0)),
                            base_format(cx, "'%s': element %d is negative", node->name, i));
@@ -211,6 +256,8 @@ static void emit_call(graph_code *code, const graph_node *node, bool tail)
 
     for (int k = 0; k < node->n_out && !tail; k++)
         out[k] = graph_code_define(code, node->out[k]);
+    if (tail)
+        graph_code_end_frame(code);
     GRAPH_CODE(code,
                tail    ? RT_TAIL
                : apply ? RT_INVOKE_CLOSURE
@@ -252,9 +299,8 @@ static void put_outputs(graph_code *code, const graph_body *body, const int32_t 
 
         for (int i = 0; i < k; i++)
             again = again || from[i] == from[k];
-        if (!again && makes(body, body->outputs.at[k])) {
-            GRAPH_CODE(code, RT_FREE_TENSOR, from[k]);
-        }
+        if (!again && makes(body, body->outputs.at[k]))
+            graph_code_free(code, from[k]);
     }
 }
 
@@ -344,11 +390,11 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
 
     graph_code_line(code, node->loc);
     switch (node->kind) {
-    case GRAPH_ALLOC_STORAGE: emit_storage(code, node); break;
+    case GRAPH_ALLOC_STORAGE: emit_storage(code, body, index); break;
     case GRAPH_ALLOC_TENSOR: return emit_tensor(code, body, index);
     case GRAPH_INVOKE: return emit_invoke(code, node);
     case GRAPH_APPEND: emit_append(code, node); break;
-    case GRAPH_KILL: GRAPH_CODE(code, RT_FREE_TENSOR, graph_code_value(code, node->in[0])); break;
+    case GRAPH_KILL: graph_code_free(code, graph_code_value(code, node->in[0])); break;
     case GRAPH_CALL:
     case GRAPH_APPLY: emit_call(code, node, tail); break;
     case GRAPH_IF: return emit_if(code, node, tail);
@@ -414,6 +460,7 @@ static void put_return(graph_code *code, const graph_body *body)
 {
     int32_t *reg = graph_code_values(code, (graph_value *const *)body->outputs.at, body->outputs.n);
 
+    graph_code_end_frame(code);
     graph_code_put(code, RT_RET);
     graph_code_list(code, reg, body->outputs.n);
 }
@@ -512,6 +559,7 @@ static bool emit_function(graph_code *code, const graph_function *function, rt_r
     int32_t *result = base_array(code->cx, int32_t, function->body->outputs.n);
 
     code->words = code->registers = (graph_words){0};
+    code->freed = -1;
     code->lines = code->known = (base_vec){0};
     code->regs = code->uses = (base_map){0};
     graph_count_uses(code->cx, function->body, &code->uses);

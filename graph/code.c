@@ -36,6 +36,7 @@ static int put_word(graph_code *code, graph_words *words, int32_t word)
 
 int graph_code_put(graph_code *code, int32_t word)
 {
+    code->freed = -1;
     return put_word(code, &code->words, word);
 }
 
@@ -68,10 +69,55 @@ void graph_code_line(graph_code *code, base_loc loc)
     base_push(code->cx, &code->lines, line);
 }
 
+int graph_code_here(graph_code *code)
+{
+    code->freed = -1;
+    return code->words.n;
+}
+
 /* The place of a jump is told later. */
 void graph_code_land(graph_code *code, int word)
 {
-    code->words.at[word] = code->words.n;
+    code->words.at[word] = graph_code_here(code);
+}
+
+/* Neighbours become one instruction, unless a jump leads between them:
+ *
+ *     free_tensor r3   free_tensor r5   =>   free (r3, r5)
+ */
+void graph_code_free(graph_code *code, int32_t reg)
+{
+    bool storage = ((const rt_type_desc *)code->types.at[code->registers.at[reg]])->kind == RT_TYPE_STORAGE;
+    int at = code->freed;
+
+    if (code->unoptimised) {
+        GRAPH_CODE(code, storage ? RT_FREE_STORAGE : RT_FREE_TENSOR, reg);
+    } else if (at < 0) {
+        at = code->words.n;
+        GRAPH_CODE(code, RT_FREE, 1, reg);
+    } else {
+        graph_code_put(code, reg);
+        code->words.at[at + 1]++;
+    }
+    code->freed = code->unoptimised ? -1 : at;
+}
+
+/* The end of a frame lets go of all its objects. Lines that begin in the words that go begin behind them. */
+void graph_code_end_frame(graph_code *code)
+{
+    if (code->freed < 0)
+        return;
+    code->words.n = code->freed;
+    code->freed = -1;
+    for (int i = code->lines.n - 1; i >= 0; i--) {
+        const rt_line_desc *before = code->lines.at[i];
+        rt_line_desc *line = base_new(code->cx, rt_line_desc);
+
+        if (before->word <= code->words.n)
+            return;
+        *line = (rt_line_desc){code->words.n, before->line};
+        code->lines.at[i] = line;
+    }
 }
 
 /* ---- tables ---- */
@@ -255,6 +301,16 @@ int32_t *graph_code_values(graph_code *code, graph_value *const *value, int n)
     return reg;
 }
 
+int32_t *graph_code_arguments(graph_code *code, graph_value *const *value, int n)
+{
+    int32_t *arg = base_array(code->cx, int32_t, n);
+
+    for (int i = 0; i < n; i++)
+        arg[i] = value[i]->constant && !code->unoptimised ? -1 - constant_index(code, value[i])
+                                                          : graph_code_value(code, value[i]);
+    return arg;
+}
+
 /* ---- extents ---- */
 
 /* Dimension code over registers. -1 with an error. */
@@ -359,7 +415,7 @@ void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t r
 
         graph_code_field(code, part, reg, 0, k);
         graph_code_bind_symbols(code, &type->part[k], part);
-        GRAPH_CODE(code, RT_FREE_TENSOR, part);
+        graph_code_free(code, part);
     }
 }
 
@@ -426,7 +482,7 @@ static bool solve_symbols_of(graph_code *code, const graph_type *type, int32_t r
 
         graph_code_field(code, part, reg, 0, k);
         solved = solve_symbols_of(code, &type->part[k], part) || solved;
-        GRAPH_CODE(code, RT_FREE_TENSOR, part);
+        graph_code_free(code, part);
     }
     return solved;
 }
@@ -551,7 +607,7 @@ bool graph_code_check_input(graph_code *code, const char *name, const graph_type
         graph_code_field(code, part, reg, 0, k);
         if (!graph_code_check_input(code, name, &type->part[k], part))
             return false;
-        GRAPH_CODE(code, RT_FREE_TENSOR, part);
+        graph_code_free(code, part);
     }
     return true;
 }

@@ -31,6 +31,7 @@ typedef struct {
     base_vec constants; /* graph_value * */
     /* of the function that is written */
     graph_words words, registers;
+    int freed;      /* where the words end with an instruction `free`, its place; -1: they do not */
     base_vec lines; /* rt_line_desc * */
     base_map regs;  /* graph_value *, ir_expr * (symbols) -> register + 1 */
     base_vec known; /* what is in a register here; inner regions behind */
@@ -47,6 +48,11 @@ void graph_code_words(graph_code *code, const int32_t *word, int n);
 void graph_code_list(graph_code *code, const int32_t *reg, int n); /* the number of items, then the items */
 void graph_code_line(graph_code *code, base_loc loc);              /* what follows comes from there */
 void graph_code_land(graph_code *code, int word);                  /* the jump in that word leads here */
+int graph_code_here(graph_code *code);                             /* a jump leads here */
+/* Lets go of the object in a register. */
+void graph_code_free(graph_code *code, int32_t reg);
+/* What was let go just before need not be: the instruction that follows ends the frame. */
+void graph_code_end_frame(graph_code *code);
 
 /* Places in the program's tables. */
 int32_t graph_code_text(graph_code *code, const char *text);
@@ -62,6 +68,8 @@ void graph_code_bind(graph_code *code, const void *what, int32_t reg);
 int32_t graph_code_define(graph_code *code, const graph_value *value);
 int32_t graph_code_value(graph_code *code, const graph_value *value);
 int32_t *graph_code_values(graph_code *code, graph_value *const *value, int n);
+/* The same for the arguments of a kernel, which may be constants: constant c is -1 - c. */
+int32_t *graph_code_arguments(graph_code *code, graph_value *const *value, int n);
 
 /* Numbers: extents, sizes, conditions over symbols. */
 int32_t graph_code_compute(graph_code *code, const ir_expr *expr);

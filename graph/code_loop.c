@@ -86,7 +86,7 @@ static bool begin_sequence(graph_code *code, const op_type *type, const ir_expr 
     GRAPH_CODE(code, RT_ALLOC_STORAGE, storage, room, 0);
     GRAPH_CODE(code, RT_ALLOC_TENSOR_REG, to, storage, zero);
     graph_code_list(code, extent, type->n);
-    GRAPH_CODE(code, RT_FREE_STORAGE, storage);
+    graph_code_free(code, storage);
     return true;
 }
 
@@ -132,7 +132,7 @@ static bool enter(graph_code *code, repeated *self, const ir_expr *iteration)
 {
     tec_context *cx = code->cx;
 
-    self->head = code->words.n;
+    self->head = graph_code_here(code);
     if (self->limit >= 0) {
         const ir_expr *limit = ir_var(cx, "limit", BASE_I64);
 
@@ -175,11 +175,11 @@ static bool iterate(graph_code *code, repeated *self, const ir_expr *iteration)
             GRAPH_CODE(code, RT_MOVE, self->carried[k], made);
         else
             GRAPH_CODE(code, RT_APPEND, self->result[k], self->result[k], made);
-        GRAPH_CODE(code, RT_FREE_TENSOR, made);
+        graph_code_free(code, made);
     }
     if (self->more >= 0) {
         GRAPH_CODE(code, RT_SCALAR, self->more, self->made[0]);
-        GRAPH_CODE(code, RT_FREE_TENSOR, self->made[0]);
+        graph_code_free(code, self->made[0]);
     }
     if (!recompute(code, ir_add(code->cx, iteration, ir_int(code->cx, 1)), self->count))
         return false;
@@ -194,7 +194,7 @@ static void leave(graph_code *code, repeated *self)
         graph_code_land(code, self->exits[k]);
     for (int k = 0; k < self->n; k++) {
         GRAPH_CODE(code, RT_MOVE, self->result[k], self->carried[k]);
-        GRAPH_CODE(code, RT_FREE_TENSOR, self->carried[k]);
+        graph_code_free(code, self->carried[k]);
     }
 }
 

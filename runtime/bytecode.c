@@ -87,6 +87,7 @@ static void put_operand(rt_line *line, const rt_program_desc *program, char lett
     case 'j': rt_put(line, "L%d", (int)word); break;
     case 'k': rt_put(line, "kernel %d", (int)word); break;
     case 'c': rt_put(line, "const %d", (int)word); break;
+    case 'a': rt_put(line, word >= 0 ? "r%d" : "const %d", (int)(word >= 0 ? word : -1 - word)); break;
     default: rt_put(line, "%d", (int)word); break;
     }
 }

@@ -1,6 +1,7 @@
 /* runtime/object.c -- see object.h. Blocks are 64-byte aligned; a storage's bytes follow its head in one
- * block. Blocks have 64, 128, 256 and 512 bytes, and from there on eight sizes to a doubling, so that a block
- * is at most an eighth larger than what lies in it:
+ * block, and between them the tensor for which the storage was made, if there is one. Blocks have 64, 128,
+ * 256 and 512 bytes, and from there on eight sizes to a doubling, so that a block is at most an eighth larger
+ * than what lies in it:
  *
  *     class   6    7    8    9   10   11  ..   16    17    18 ..
  *     bytes  64  128  256  512  576  640  ..  960  1024  1152 ..
@@ -21,6 +22,7 @@
 #include "runtime/tensor.h"
 
 enum { FIRST_CLASS = 6, LAST_WHOLE = 9 }; /* of LAST_WHOLE and below: 2^class bytes */
+enum { INSIDE = 0 };                      /* the class of a tensor in the block of its storage */
 
 /* A free block of some class: only its first word is used. */
 typedef struct block {
@@ -142,13 +144,16 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
     return object;
 }
 
-/* The heap may be freed with its last object. */
+/* The heap may be freed with its last object. A tensor in the block of its storage goes with the storage,
+ * which other tensors may still use. */
 static void free_object(rt_object *object)
 {
     rt_heap *heap = object->heap;
     int k = object->size_class;
     block *b = (block *)(void *)object;
 
+    if (k == INSIDE)
+        return;
     rt_heap_give(heap, rt_class_bytes(k));
     heap->live--;
     b->next = heap->free[k];
@@ -200,8 +205,10 @@ void rt_free_object(rt_object *object)
 
 /* ---- objects ---- */
 
-/* The head and the bytes are one block; the bytes begin 64 bytes behind its start. */
-rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
+enum { HEAD = 64 }; /* where the bytes of a storage begin that has no tensor in its block */
+
+/* The head and the bytes are one block; the bytes begin at `at` in it, a multiple of 64. */
+static rt_storage_object *new_storage(rt_heap *heap, size_t at, int64_t bytes, tec_error *err)
 {
     rt_storage_object *storage;
 
@@ -212,16 +219,23 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
     if (bytes > PTRDIFF_MAX / 2) /* less on a 32-bit board */
         return rt_fail(err, TEC_NO_MEMORY, "out of memory: cannot allocate %lld bytes", (long long)bytes),
                NULL;
-    storage = new_object(heap, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
+    storage = new_object(heap, RT_OBJECT_STORAGE, at + (size_t)bytes, err);
     if (!storage)
         return NULL;
     storage->bytes = bytes;
     storage->mirror = NULL;
     storage->fresh = false;
-    storage->data = (char *)storage + 64;
+    storage->data = (char *)storage + at;
     heap->counts.storages++;
     heap->counts.storage_bytes += bytes;
-    return &storage->head;
+    return storage;
+}
+
+rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
+{
+    rt_storage_object *storage = new_storage(heap, HEAD, bytes, err);
+
+    return storage ? &storage->head : NULL;
 }
 
 static void fill_tensor(rt_tensor_object *tensor, base_dtype dtype, int32_t rank, const int64_t *shape,
@@ -234,6 +248,14 @@ static void fill_tensor(rt_tensor_object *tensor, base_dtype dtype, int32_t rank
     tensor->bytes = bytes;
 }
 
+static bool check_extents(int32_t rank, const int64_t *shape, tec_error *err)
+{
+    for (int32_t d = 0; d < rank; d++)
+        if (shape[d] < 0)
+            return rt_fail(err, TEC_INVALID, "a tensor with extent %lld", (long long)shape[d]);
+    return true;
+}
+
 /* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. The
  * reference to the storage is taken last, when nothing can fail any more. */
 static rt_object *tensor_at(rt_heap *heap, rt_storage_object *storage, char *data, int64_t room,
@@ -242,9 +264,8 @@ static rt_object *tensor_at(rt_heap *heap, rt_storage_object *storage, char *dat
     int64_t bytes = rt_shape_bytes(dtype, rank, shape);
     rt_tensor_object *tensor;
 
-    for (int32_t d = 0; d < rank; d++)
-        if (shape[d] < 0)
-            return rt_fail(err, TEC_INVALID, "a tensor with extent %lld", (long long)shape[d]), NULL;
+    if (!check_extents(rank, shape, err))
+        return NULL;
     if (bytes < 0 || bytes > room)
         return rt_fail(err, TEC_INVALID, "a tensor of %lld bytes does not fit into %lld", (long long)bytes,
                        (long long)room),
@@ -269,6 +290,38 @@ rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base
                        (long long)s->bytes),
                NULL;
     return tensor_at(heap, s, s->data + offset, s->bytes - offset, dtype, rank, shape, err);
+}
+
+/* Where the bytes begin in a block with a tensor of this rank. */
+static size_t whole_head(int32_t rank)
+{
+    return HEAD + (sizeof(rt_tensor_object) + (size_t)rank * sizeof(int64_t) + 63) / 64 * 64;
+}
+
+/* The block:   head of the storage | tensor, its extents | bytes from a multiple of 64 on
+ *
+ * The tensor holds the storage's only reference. A view of the tensor takes another one, so the block stays
+ * as long as the view, whether or not the tensor is alive. */
+rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t rank, const int64_t *shape,
+                        tec_error *err)
+{
+    size_t at = whole_head(rank);
+    int64_t bytes = rt_shape_bytes(dtype, rank, shape);
+    rt_storage_object *storage;
+    rt_tensor_object *tensor;
+
+    if (!check_extents(rank, shape, err))
+        return NULL;
+    if (bytes < 0)
+        return rt_fail(err, TEC_NO_MEMORY, "out of memory: a tensor of 2^63 bytes or more"), NULL;
+    storage = new_storage(heap, at, bytes > room ? bytes : room, err);
+    if (!storage)
+        return NULL;
+    tensor = (rt_tensor_object *)(void *)((char *)storage + HEAD);
+    tensor->head = (rt_object){.heap = heap, .refs = 1, .kind = RT_OBJECT_TENSOR, .size_class = INSIDE};
+    fill_tensor(tensor, dtype, rank, shape, storage->data, bytes);
+    tensor->storage = storage;
+    return &tensor->head;
 }
 
 /* The same bytes under another shape, or the first of them. */
@@ -299,7 +352,7 @@ rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error
     const rt_tensor_object *of = rt_as_tensor(tensor);
     int32_t rank = of->tensor.ndim - 1;
     int64_t bytes = rt_shape_bytes(of->tensor.dtype, rank, of->shape + 1);
-    rt_object *s, *row;
+    rt_object *row;
     char *data;
 
     if (index < 0 || index >= of->shape[0])
@@ -308,11 +361,9 @@ rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error
     data = row_at(of, index);
     if ((uintptr_t)data % 64 == 0)
         return tensor_at(heap, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
-    s = rt_new_storage(heap, bytes, err);
-    row = s ? rt_new_tensor(heap, s, 0, of->tensor.dtype, rank, of->shape + 1, err) : NULL;
+    row = rt_new_whole(heap, 0, of->tensor.dtype, rank, of->shape + 1, err);
     if (row && bytes)
         memcpy(rt_as_tensor(row)->tensor.data, data, (size_t)bytes);
-    rt_release(s);
     return row;
 }
 
@@ -330,7 +381,7 @@ static int64_t count_rows(const rt_tensor_object *to, const rt_tensor_object *ro
 /* All of the block that the storage lies in. */
 static int64_t room_of(const rt_storage_object *storage)
 {
-    return rt_class_bytes(storage->head.size_class) - 64;
+    return rt_class_bytes(storage->head.size_class) - (storage->data - (const char *)storage);
 }
 
 /* Whether `bytes` more fit behind the tensor's elements, where nobody else can see them. */
@@ -342,11 +393,13 @@ static bool may_extend(const rt_tensor_object *tensor, int64_t bytes)
            ((const char *)tensor->tensor.data - s->data) + tensor->bytes + bytes <= room_of(s);
 }
 
-/* For a tensor of so many bytes that grows: up to the next power of two with the head, so that the room
+/* For a tensor of so many bytes that grows: up to the next power of two with the heads, so that the room
  * doubles, and n rows cost O(n) bytes of copies in all. */
-static int64_t room_to_grow(int64_t bytes)
+static int64_t room_to_grow(int64_t bytes, int32_t rank)
 {
-    return ((int64_t)1 << (64 - __builtin_clzll((unsigned long long)bytes + 63))) - 64;
+    int64_t head = (int64_t)whole_head(rank);
+
+    return ((int64_t)1 << (64 - __builtin_clzll((unsigned long long)(bytes + head - 1)))) - head;
 }
 
 /* Extends the tensor in place, or moves it to a storage with room for as many rows again (object.h). */
@@ -355,7 +408,7 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
     rt_tensor_object *t = rt_as_tensor(tensor);
     const rt_tensor_object *more = (const rt_tensor_object *)(const void *)rows;
     int64_t n = count_rows(t, more), bytes = more->bytes, shape[RT_MAX_RANK];
-    rt_object *s, *larger;
+    rt_object *larger;
 
     if (n < 0)
         return rt_fail(err, TEC_INVALID,
@@ -374,9 +427,8 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
         heap->counts.copied += bytes;
         return tensor;
     }
-    s = rt_new_storage(heap, room_to_grow(t->bytes + bytes), err);
-    larger = s ? rt_new_tensor(heap, s, 0, t->tensor.dtype, t->tensor.ndim, shape, err) : NULL;
-    rt_release(s);
+    larger = rt_new_whole(heap, room_to_grow(t->bytes + bytes, t->tensor.ndim), t->tensor.dtype,
+                          t->tensor.ndim, shape, err);
     if (!larger)
         return NULL;
     heap->counts.copied += t->bytes + bytes;

@@ -4,6 +4,7 @@
  *     rt_object *s = rt_new_storage(heap, 64, err), *t = rt_new_tensor(heap, s, 0, BASE_F32, 1, shape, err);
  *     rt_release(s);           // the tensor keeps it
  *     rt_release(t);           // frees both
+ *     rt_object *w = rt_new_whole(heap, 0, BASE_F32, 1, shape, err);    // the same in one block
  *
  * Objects count their references and make no cycles. Freeing a value frees what it alone refers to, without
  * recursion: a list of any length. Blocks that are freed wait in the heap for the next object of their size,
@@ -90,6 +91,10 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err);
 /* Refuses what does not fit into the storage, and negative extents. */
 rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base_dtype dtype, int32_t rank,
                          const int64_t *shape, tec_error *err);
+/* A tensor with a storage of its own for `room` bytes, or for its elements where those take more: both lie in
+ * one block. Refuses negative extents. */
+rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t rank, const int64_t *shape,
+                        tec_error *err);
 /* The same elements with another shape, or the first of them; refuses a shape of more. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
 /* Whether rt_new_row shares the memory of the tensor; a row that there is not counts as shared. */

@@ -329,17 +329,13 @@ bool tec_program_count(const tec_program *program, tec_program_counts *out)
 /* The elements are copied: the tensor of the caller may change afterwards. */
 tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_error *err)
 {
-    rt_object *storage, *made;
+    rt_object *made;
 
     if (!program)
         return rt_fail(err, TEC_INVALID, "expected a program, found NULL"), NULL;
     if (!rt_tensor_check(tensor, "a value", err))
         return NULL;
-    storage =
-        rt_new_storage(program->heap, tec_tensor_elements(tensor) * base_dtype_bytes(tensor->dtype), err);
-    made = storage ? rt_new_tensor(program->heap, storage, 0, tensor->dtype, tensor->ndim, tensor->shape, err)
-                   : NULL;
-    rt_release(storage);
+    made = rt_new_whole(program->heap, 0, tensor->dtype, tensor->ndim, tensor->shape, err);
     if (made && !tec_tensor_copy(&rt_as_tensor(made)->tensor, tensor, err)) {
         rt_release(made);
         return NULL;

@@ -170,6 +170,14 @@ static bool all_numbers(const checker *self, const int32_t *list)
     return true;
 }
 
+static bool all_objects(const checker *self, const int32_t *list)
+{
+    for (int32_t i = 1; i <= list[0]; i++)
+        if (type_of(self, list[i])->kind == RT_TYPE_NUMBER)
+            return REFUSE(self, "r%d holds no object", (int)list[i]);
+    return true;
+}
+
 /* `list` begins with its count. */
 static bool have_types(const checker *self, const int32_t *list, const int32_t *types, int32_t n)
 {
@@ -190,6 +198,10 @@ static bool check_operand(const checker *self, char letter, int32_t word)
     switch (letter | 0x20) {
     case 'd':
     case 's': n = self->f->n_registers; break;
+    case 'a':
+        n = word >= 0 ? self->f->n_registers : self->m->n_constants;
+        word = word >= 0 ? word : -1 - word;
+        break;
     case 'f': n = program->n_functions; break;
     case 'k': n = self->m->n_functions; break;
     case 'c': n = self->m->n_constants; break;
@@ -305,18 +317,22 @@ static bool check_constant(const checker *self, const int32_t *w)
             REFUSE(self, "constant %d has another type than r%d", (int)w[2], (int)w[1]));
 }
 
-/* Tensors of the heap are compact and in main memory. */
+/* Tensors of the heap are compact and in main memory. arg: a register, or -1 - c for constant c. */
 static bool check_kernel_param(const checker *self, const rt_function_desc *kernel, int32_t index,
-                               int32_t reg)
+                               int32_t arg)
 {
     const rt_param_desc *param = &kernel->params[index];
-    const rt_type_desc *type = type_of(self, reg);
+    const rt_type_desc *type = arg >= 0 ? type_of(self, arg) : NULL;
+    const rt_constant_desc *constant = arg < 0 ? &self->m->constants[-1 - arg] : NULL;
 
     if (param->kind != RT_PARAM_BUFFER || param->strides)
         return REFUSE(self, "kernel '%s' takes a scalar or strides", kernel->name);
-    return is_kind(self, reg, RT_TYPE_TENSOR) &&
-           ((type->rank == param->rank && base_dtype_same(type->dtype, param->dtype)) ||
-            REFUSE(self, "r%d is no '%s' of kernel '%s'", (int)reg, param->name, kernel->name));
+    if (type && !is_kind(self, arg, RT_TYPE_TENSOR))
+        return false;
+    return ((type ? type->rank : constant->rank) == param->rank &&
+            base_dtype_same(type ? type->dtype : constant->dtype, param->dtype)) ||
+           REFUSE(self, "%s%d is no '%s' of kernel '%s'", type ? "r" : "constant ",
+                  (int)(type ? arg : -1 - arg), param->name, kernel->name);
 }
 
 /* A kernel of the host or of a device, with as many numbers as it has symbols, and tensors of its
@@ -433,6 +449,9 @@ static bool check_instruction(const checker *self, const int32_t *words)
                check_extents(self, words[1], words + 4, true);
     case RT_ALLOC_ADT: return check_adt(self, words);
     case RT_ALLOC_CLOSURE: return check_closure(self, words);
+    case RT_NEW_TENSOR: return check_extents(self, words[1], words + 2, false);
+    case RT_NEW_TENSOR_REG: return check_extents(self, words[1], words + 2, true);
+    case RT_FREE: return all_objects(self, words + 1);
     case RT_FREE_STORAGE: return is_kind(self, words[1], RT_TYPE_STORAGE);
     case RT_FREE_TENSOR:
         return type_of(self, words[1])->kind >= RT_TYPE_TENSOR ||
@@ -507,11 +526,16 @@ static void arrive(checker *self, int32_t word)
 /* Small letters: the caller has turned lists into their items. */
 static bool use_operand(checker *self, char letter, int32_t word)
 {
-    if (letter == 's' && !is_set(self, word))
+    if ((letter == 's' || (letter == 'a' && word >= 0)) && !is_set(self, word))
         return REFUSE(self, "r%d is read before it is set", (int)word);
     if (letter == 'j')
         jump_to(self, word);
     return true;
+}
+
+static void unset(checker *self, int32_t r)
+{
+    self->now[r / 64] &= ~((uint64_t)1 << (r % 64));
 }
 
 /* Freeing unsets, so a use after it is refused. */
@@ -527,7 +551,9 @@ static void set_registers(checker *self, const int32_t *words)
         at += n;
     }
     if (words[0] == RT_FREE_STORAGE || words[0] == RT_FREE_TENSOR)
-        self->now[words[1] / 64] &= ~((uint64_t)1 << (words[1] % 64));
+        unset(self, words[1]);
+    for (int32_t i = 1; words[0] == RT_FREE && i <= words[1]; i++)
+        unset(self, words[1 + i]);
 }
 
 /* Each operand that is read is set here; jumps take along what is set; then the results are set. */

@@ -103,19 +103,16 @@ IN_LOOP void copy_register(const run *self, int32_t to, int32_t from)
         self->r[to] = self->r[from];
 }
 
-/* 64 registers at a time, as most are numbers. */
+/* Registers of frames that do not run are zero. Objects are looked for 64 registers at a time, as most are
+ * numbers. */
 static void release_frame(const run *self)
 {
     const uint64_t *objects = self->p->objects[self->function];
 
     for (int32_t k = 0; k < self->f->n_registers; k += 64)
-        for (uint64_t bits = objects[k / 64]; bits; bits &= bits - 1) {
-            rt_object **object = &self->r[k + __builtin_ctzll(bits)].o;
-
-            if (*object)
-                rt_release(*object);
-            *object = NULL;
-        }
+        for (uint64_t bits = objects[k / 64]; bits; bits &= bits - 1)
+            rt_release(self->r[k + __builtin_ctzll(bits)].o);
+    memset(self->r, 0, (size_t)self->f->n_registers * sizeof *self->r);
 }
 
 /* ---- frames ---- */
@@ -209,8 +206,7 @@ APART bool call(run *self, int32_t function, rt_node_object *given, const int32_
     return true;
 }
 
-/* The arguments are taken out before the frame is released, since they may be held by it alone. The larger of
- * both frames is cleared, so that registers behind the new frame are zero for calls. */
+/* The arguments are taken out before the frame is released, since they may be held by it alone. */
 APART bool tail(run *self, int32_t function, const int32_t *list)
 {
     const rt_routine_desc *f = &self->p->program->functions[function];
@@ -224,9 +220,6 @@ APART bool tail(run *self, int32_t function, const int32_t *list)
             rt_release(args[i]);
         return false;
     }
-    memset(self->r, 0,
-           (size_t)(self->f->n_registers > f->n_registers ? self->f->n_registers : f->n_registers) *
-               sizeof *self->r);
     enter(self, function, self->base);
     for (int32_t i = 0; i < list[0]; i++)
         self->r[i].o = args[i];
@@ -251,7 +244,6 @@ APART bool give_results(run *self, const int32_t *list)
     for (int32_t i = 0; i < list[0]; i++)
         out[i] = rt_retain(from[list[1 + i]].o);
     release_frame(self);
-    memset(self->r, 0, (size_t)self->f->n_registers * sizeof *self->r);
     if (self->depth == 0) {
         memcpy(self->out, out, (size_t)list[0] * sizeof *out);
         return false;
@@ -271,7 +263,6 @@ static void unwind(run *self)
 {
     for (;;) {
         release_frame(self);
-        memset(self->r, 0, (size_t)self->f->n_registers * sizeof *self->r);
         if (self->depth == 0)
             return;
         self->depth--;
@@ -330,6 +321,12 @@ static bool check_argument(const run *self, const rt_function_desc *kernel, int3
     return true;
 }
 
+/* An argument of a kernel: a register, or -1 - c for constant c. */
+IN_LOOP rt_tensor_object *argument(const run *self, int32_t arg)
+{
+    return rt_as_tensor(arg >= 0 ? self->r[arg].o : self->p->constants[-1 - arg]);
+}
+
 /* Within one storage only: storages do not overlap. */
 static bool overlap(const rt_tensor_object *left, const rt_tensor_object *right)
 {
@@ -342,12 +339,12 @@ static bool overlap(const rt_tensor_object *left, const rt_tensor_object *right)
 static bool check_overlap(const run *self, const rt_function_desc *kernel, const int32_t *args)
 {
     for (int32_t b = 0; b < kernel->n_params; b++) {
-        const rt_tensor_object *written = rt_as_tensor(self->r[args[b]].o);
+        const rt_tensor_object *written = argument(self, args[b]);
 
         if (!kernel->params[b].is_output)
             continue;
         for (int32_t a = 0; a < kernel->n_params; a++)
-            if (a != b && overlap(rt_as_tensor(self->r[args[a]].o), written) && !rt_may_alias(kernel, a, b))
+            if (a != b && overlap(argument(self, args[a]), written) && !rt_may_alias(kernel, a, b))
                 return fail(self, TEC_INVALID,
                             "the kernel would write memory that overlaps another argument");
     }
@@ -440,7 +437,7 @@ static bool call_fixed(run *self, const int32_t *args, int32_t function, rt_fixe
     bool shares = false;
 
     for (int32_t i = call->n_params - 1; i >= 0; i--) { /* outputs first */
-        rt_tensor_object *tensor = rt_as_tensor(self->r[args[i]].o);
+        rt_tensor_object *tensor = argument(self, args[i]);
         bool is_output = *words & RT_FIXED_OUTPUT;
 
         if (!fits(&words, tensor))
@@ -476,7 +473,7 @@ static bool call_kernel(run *self, const int32_t *words)
     int32_t function = rt_function_for(program->desc, words[1], program->dims);
     const rt_function_desc *k = &program->desc->functions[function];
     for (int32_t i = 0; i < k->n_params; i++) {
-        rt_tensor_object *tensor = rt_as_tensor(self->r[args[i]].o);
+        rt_tensor_object *tensor = argument(self, args[i]);
 
         if (!check_argument(self, k, i, tensor))
             return false;
@@ -524,6 +521,21 @@ static bool alloc_tensor(run *self, const int32_t *words)
                                  shape, self->inner));
 }
 
+/* Extents are numbers in the code, or registers. */
+static bool new_tensor(run *self, const int32_t *words)
+{
+    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    int64_t shape[RT_MAX_RANK];
+    rt_object *made;
+
+    for (int32_t d = 0; d < type->rank; d++)
+        shape[d] = words[0] == RT_NEW_TENSOR_REG ? self->r[words[3 + d]].i : words[3 + d];
+    made = rt_new_whole(self->p->heap, 0, type->dtype, type->rank, shape, self->inner);
+    if (made)
+        rt_as_tensor(made)->storage->fresh = true;
+    return set_new(self, words[1], made);
+}
+
 /* The instructions that make a tuple, a constructor's value or a closure from values in registers. */
 static bool alloc_node(run *self, const int32_t *words)
 {
@@ -565,17 +577,14 @@ static bool copy_tensor(run *self, const int32_t *words)
     return true;
 }
 
-/* The storage is held by the tensor alone afterwards. */
 static bool shape_of(run *self, const int32_t *words)
 {
     const rt_tensor_object *tensor = rt_as_tensor(self->r[words[2]].o);
     int64_t rank = tensor->tensor.ndim;
-    rt_object *s = rt_new_storage(self->p->heap, rank * 8, self->inner),
-              *made = s ? rt_new_tensor(self->p->heap, s, 0, BASE_I64, 1, &rank, self->inner) : NULL;
+    rt_object *made = rt_new_whole(self->p->heap, 0, BASE_I64, 1, &rank, self->inner);
 
     if (made && rank)
         memcpy(rt_as_tensor(made)->tensor.data, tensor->shape, (size_t)rank * 8);
-    rt_release(s);
     return set_new(self, words[1], made);
 }
 
@@ -624,12 +633,10 @@ static bool to_tensor(run *self, const int32_t *words)
 {
     base_dtype t = self->p->program->types[self->f->registers[words[1]]].dtype;
     int64_t number = t.code == kDLBool ? self->r[words[2]].i != 0 : self->r[words[2]].i;
-    rt_object *s = rt_new_storage(self->p->heap, 8, self->inner),
-              *made = s ? rt_new_tensor(self->p->heap, s, 0, t, 0, NULL, self->inner) : NULL;
+    rt_object *made = rt_new_whole(self->p->heap, 0, t, 0, NULL, self->inner);
 
     if (made) /* little endian: the number's first bytes are the element */
         memcpy(rt_as_tensor(made)->tensor.data, &number, (size_t)base_dtype_bytes(t));
-    rt_release(s);
     return set_new(self, words[1], made);
 }
 
@@ -757,6 +764,8 @@ APART bool make_object(run *self, const int32_t *words)
     case RT_INVOKE_PACKED: return call_kernel(self, words);
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG: return alloc_tensor(self, words);
+    case RT_NEW_TENSOR:
+    case RT_NEW_TENSOR_REG: return new_tensor(self, words);
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE: return alloc_node(self, words);
     case RT_DEVICE_COPY: return copy_tensor(self, words);
@@ -791,6 +800,11 @@ IN_LOOP bool step(run *self, bool *done)
     }
     case RT_TAIL: return tail(self, w[1], w + 2);
     case RT_FATAL: return fail(self, TEC_INVALID, self->p->program->texts[w[1]]);
+    case RT_FREE:
+        for (int32_t i = 0; i < w[1]; i++)
+            set_object(self, w[2 + i], NULL);
+        words = 2 + w[1];
+        break;
     case RT_MOVE:
     case RT_LOAD_CONST:
     case RT_LOAD_CONSTI:
@@ -806,6 +820,8 @@ IN_LOOP bool step(run *self, bool *done)
     case RT_INVOKE_PACKED:
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
+    case RT_NEW_TENSOR:
+    case RT_NEW_TENSOR_REG:
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
     case RT_DEVICE_COPY:

@@ -87,10 +87,13 @@ static bool is_memory(int32_t op)
     case RT_ALLOC_STORAGE:
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
+    case RT_NEW_TENSOR:
+    case RT_NEW_TENSOR_REG:
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
     case RT_FREE_STORAGE:
     case RT_FREE_TENSOR:
+    case RT_FREE:
     case RT_DEVICE_COPY:
     case RT_SHAPE_OF:
     case RT_RESHAPE_TENSOR:

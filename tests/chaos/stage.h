@@ -269,10 +269,10 @@ static inline void stage_start_spare(stage *s)
     cr_assert(kit_logged(f, "the tracker reaches this server"), "see %s", f->log);
 }
 
-/* Fills the disk, and gives the tracker something to store until it finds that it cannot. The tracker's log of
- * changes is written anew from its beginning after 64 pages, and each lease takes a page or more, so within 64
- * leases the log needs memory that the disk does not have. Beginning anew the log may also give memory back,
- * which is filled too. False: the tracker has not noticed. */
+/* Fills the disk, and gives the tracker something to store until it finds that it cannot. The tracker's log
+ * of changes is written anew from its beginning after 64 pages, and each lease takes a page or more, so
+ * within 64 leases the log needs memory that the disk does not have. Beginning anew the log may also give
+ * memory back, which is filled too. False: the tracker has not noticed. */
 static inline bool stage_fill_disk(stage *s)
 {
     static const char zeros[4096];

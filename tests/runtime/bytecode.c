@@ -306,6 +306,45 @@ static tec_module *load_of_three(program *p, rt_function_desc *kernel, int32_t w
     return m;
 }
 
+/* x + 1 of a constant, whatever the input is. */
+Test(bytecode, kernels_take_constants)
+{
+    static const float data[] = {41, 41, 41};
+    static const int64_t three[] = {3}, four[] = {4};
+    rt_constant_desc constant = {.dtype = BASE_F32, .rank = 1, .shape = three, .data = data};
+    rt_function_desc kernel;
+    program p;
+    char text[256];
+    float first = 0;
+    tec_module *m = load_of_three(&p, &kernel, 9);
+
+    tec_module_free(m);
+    p.m.constants = &constant;
+    p.m.n_constants = 1;
+    p.code[50] = -1;
+    m = rt_module_from_memory(&p.m, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 2, 3, &alone, &first), "%s", err.text);
+    cr_assert_float_eq(first, 42, 0);
+    tec_module_free(m);
+    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], 45, text, sizeof text),
+                     "invoke_packed kernel 0 () (r1, const 0, r9)");
+    constant.shape = four; /* the extents are looked at when it runs */
+    m = rt_module_from_memory(&p.m, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
+    cr_assert(m, "%s", err.text);
+    cr_assert(!run(m, 2, 3, &alone, &first));
+    cr_assert(strstr(err.text, "'again' of add_three: expected f32[3], found f32[4]"), "%s", err.text);
+    tec_module_free(m);
+    clear();
+    constant.dtype = BASE_I64;
+    cr_assert(!rt_program_check(&p.m, &err));
+    cr_assert(strstr(err.text, "constant 0 is no 'again' of kernel 'add_three'"), "%s", err.text);
+    clear();
+    p.code[50] = -2;
+    cr_assert(!rt_program_check(&p.m, &err));
+    cr_assert(strstr(err.text, "operand 1 of 1"), "%s", err.text);
+}
+
 /* What needs no look at the description is checked all the same. */
 Test(bytecode, calls_of_fixed_shapes_are_checked)
 {
@@ -323,6 +362,71 @@ Test(bytecode, calls_of_fixed_shapes_are_checked)
     cr_assert(!run(m, 2, 3, &alone, &first));
     cr_assert(strstr(err.text, "would write memory that overlaps another argument"), "%s", err.text);
     tec_module_free(m);
+}
+
+/* In the place of the instructions that make register 9 and its storage: as many words. */
+static void put_whole(program *p, const int32_t *words)
+{
+    clear();
+    set_up(p);
+    memcpy(p->code + 33, words, 12 * sizeof *words);
+}
+
+static void refuses_whole(const int32_t *words, const char *message)
+{
+    program p;
+
+    put_whole(&p, words);
+    cr_assert(!rt_program_check(&p.m, &err));
+    cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+}
+
+Test(bytecode, a_tensor_and_its_storage_may_be_made_at_once)
+{
+    static const int32_t whole[] = {RT_NEW_TENSOR_REG, 9, 1,       5, RT_FREE, 0,
+                                    RT_FREE,           0, RT_FREE, 0, RT_FREE, 0},
+                         rank[] = {RT_NEW_TENSOR_REG, 9, 2,       5, 5, RT_LOAD_CONSTI, 7, 0,
+                                   RT_FREE,           0, RT_FREE, 0},
+                         number[] = {RT_NEW_TENSOR, 5, 1, 3, RT_FREE, 0, RT_FREE, 0, RT_FREE, 0, RT_FREE, 0},
+                         vector[] = {RT_NEW_TENSOR_REG, 9, 1,       1, RT_FREE, 0,
+                                     RT_FREE,           0, RT_FREE, 0, RT_FREE, 0};
+    program p;
+    char text[256];
+    float first = 0;
+
+    put_whole(&p, whole);
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+    cr_assert_float_eq(first, 5, 0);
+    tec_module_free(m);
+    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], 33, text, sizeof text),
+                     "r9 = new_tensor_reg (r5)");
+    refuses_whole(rank, "word 33 (new_tensor_reg): 2 extents; r9 has 1");
+    refuses_whole(number, "word 33 (new_tensor): r5 is of the wrong kind");
+    refuses_whole(vector, "word 33 (new_tensor_reg): r1 is of the wrong kind");
+}
+
+Test(bytecode, several_objects_are_freed_at_once)
+{
+    static const int32_t number[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 7, RT_FREE, 2, 3, 3},
+                         unset[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 9, RT_FREE, 2, 3, 3},
+                         used[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 9, RT_FREE, 0, RT_FREE, 0},
+                         good[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 6, 3, 3, 3, 3, 3, 3};
+    program p;
+    char text[256];
+    float first = 0;
+
+    put_whole(&p, good);
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 2, 3, &alone, &first), "%s", err.text);
+    tec_module_free(m);
+    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], 37, text, sizeof text),
+                     "free (r3, r3, r3, r3, r3, r3)");
+    refuses_whole(number, "word 37 (free): r7 holds no object");
+    refuses_whole(unset, "word 41 (free): r3 is read before it is set");
+    refuses_whole(used, "word 45 (invoke_packed): r9 is read before it is set");
 }
 
 /* Each of these is called by its description. */

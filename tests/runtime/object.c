@@ -50,6 +50,32 @@ Test(object, what_no_block_can_hold_is_refused)
     rt_heap_close(heap);
 }
 
+/* A view holds the storage, in whose block the tensor lay. */
+Test(object, a_view_outlives_a_tensor_in_the_block_of_its_storage)
+{
+    rt_heap *heap = rt_heap_new(0, &err);
+    int64_t shape[] = {2, 16}, row[] = {16}, negative[] = {2, -1}, huge[] = {INT64_MAX / 2, 16};
+    rt_object *whole = rt_new_whole(heap, 0, BASE_F32, 2, shape, &err);
+    float *data = rt_as_tensor(whole)->tensor.data;
+
+    cr_assert_eq((uintptr_t)data % 64, 0);
+    for (int i = 0; i < 32; i++)
+        data[i] = (float)i;
+    rt_object *view = rt_new_row(heap, whole, 1, &err);
+    rt_release(whole);
+    cr_assert_float_eq(((const float *)rt_as_tensor(view)->tensor.data)[15], 31, 0);
+    cr_assert_eq(rt_as_tensor(view)->shape[0], row[0]);
+    rt_release(view);
+    cr_assert_eq(rt_heap_bytes(heap), 0);
+    cr_assert(!rt_new_whole(heap, 0, BASE_F32, 2, negative, &err));
+    cr_assert(strstr(err.text, "a tensor with extent -1"), "%s", err.text);
+    err = (tec_error){0};
+    cr_assert(!rt_new_whole(heap, 0, BASE_F32, 2, huge, &err));
+    cr_assert_eq(err.status, TEC_NO_MEMORY);
+    cr_assert_eq(rt_heap_bytes(heap), 0);
+    rt_heap_close(heap);
+}
+
 /* The room doubles, so that all copies together are less than three times the result. */
 Test(object, a_tensor_that_grows_is_copied_seldom)
 {

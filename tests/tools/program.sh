@@ -28,56 +28,45 @@ TECP
 # The whole bytecode as text: what the compiler makes of a program changes only where somebody wants that.
 "$TEC" inspect --bytecode sum.tec | sed -n '/^function @/,/^[0-9]* constants/p' >found
 cat >expected <<'TEXT'
-function @main: 2 parameters, 23 registers
+function @main: 2 parameters, 19 registers
   line 4
       0  r2 = get_tag r0
-      3  switch r2 (L8, L64)
+      3  switch r2 (L8, L53)
       8  r3 = get_field r0 0 0
   line 5
      13  r4 = scalar r1
-     16  if r4 L20 L48
-     20  r6 = load_consti 8
-     23  r7 = alloc_storage r6 0
-     27  r8 = alloc_tensor r7 0 (2)
-     33  free_storage r7
-     35  invoke_packed kernel 0 () (r3, r8)
-     41  r5 = move r8
-     44  free_tensor r8
-     46  goto L51
-     48  r5 = move r3
-     51  free_tensor r3
-     53  r9 = alloc_adt 0 (r5, r0)
-     59  free_tensor r5
-     61  ret (r9)
-     64  r10 = get_field r0 1 0
-     69  r11 = get_field r0 1 1
+     16  if r4 L20 L38
+     20  r6 = new_tensor (2)
+     24  invoke_packed kernel 0 () (r3, r6)
+     30  r5 = move r6
+     33  free (r6)
+     36  goto L41
+     38  r5 = move r3
+     41  free (r3)
+     44  r7 = alloc_adt 0 (r5, r0)
+     50  ret (r7)
+     53  r8 = get_field r0 1 0
+     58  r9 = get_field r0 1 1
   line 7
-     74  r12 = invoke @main (r10, r1)
-     81  free_tensor r10
-     83  r13 = get_field r12 0 0
-     88  r14 = get_field r12 0 1
-     93  free_tensor r12
+     63  r10 = invoke @main (r8, r1)
+     70  free (r8)
+     73  r11 = get_field r10 0 0
+     78  r12 = get_field r10 0 1
+     83  free (r10)
   line 8
-     95  r15 = invoke @main (r11, r1)
-    102  free_tensor r11
-    104  r16 = get_field r15 0 0
-    109  r17 = get_field r15 0 1
-    114  free_tensor r15
+     86  r13 = invoke @main (r9, r1)
+     93  free (r9)
+     96  r14 = get_field r13 0 0
+    101  r15 = get_field r13 0 1
+    106  free (r13)
   line 9
-    116  r18 = load_consti 8
-    119  r19 = alloc_storage r18 0
-    123  r20 = alloc_tensor r19 0 (2)
-    129  free_storage r19
-    131  invoke_packed kernel 1 () (r13, r16, r20)
-    138  free_tensor r13
-    140  free_tensor r16
-    142  r21 = alloc_adt 1 (r17, r14)
-    148  free_tensor r14
-    150  free_tensor r17
-    152  r22 = alloc_adt 0 (r20, r21)
-    158  free_tensor r20
-    160  free_tensor r21
-    162  ret (r22)
+    109  r16 = new_tensor (2)
+    113  invoke_packed kernel 1 () (r11, r14, r16)
+    120  free (r11, r14)
+    124  r17 = alloc_adt 1 (r15, r12)
+    130  free (r12, r15)
+    134  r18 = alloc_adt 0 (r16, r17)
+    140  ret (r18)
 0 constants
 TEXT
 diff -u expected found
@@ -109,7 +98,7 @@ grep -q '^\[\[18, 0\], {"Node"' out/result.json
 
 # Where the time goes, as a table and as JSON.
 "$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 3 --profile >profile
-grep -qE '^ .* kernel +mul' profile && grep -qE '^ .* memory +alloc_tensor' profile || { cat profile; exit 1; }
+grep -qE '^ .* kernel +mul' profile && grep -qE '^ .* memory +new_tensor' profile || { cat profile; exit 1; }
 tail -n 1 profile | grep -qE '^memory of the last run: [1-9][0-9]* storages \([1-9][0-9]* bytes\), [0-9]+ objects from the system, peak [1-9][0-9]* bytes, 0 bytes copied to extend tensors$' || { cat profile; exit 1; }
 tail -n 2 profile | head -n 1 | grep -qE '^kernel [0-9.]+ %, shape kernel 0.0 %, memory [0-9.]+ %, control [0-9.]+ %$' || { cat profile; exit 1; }
 "$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 3 --profile --json |
