@@ -519,6 +519,7 @@ static bool emit_inputs(graph_code *code, const graph_function *function)
         const graph_value *value = function->body->inputs.at[k];
         graph_type t = graph_type_of(value);
 
+        graph_code_line(code, value->loc);
         if (!graph_code_check_input(code, value->name ? value->name : "", &t, k))
             return false;
     }
@@ -542,9 +543,12 @@ static void *flatten(tec_context *cx, const base_vec *vec, size_t size)
 }
 
 /* One file for the whole function: lines of others would be looked up in the wrong text, but models come as
- * one file. */
+ * one file. A function may have inputs and no node. */
 static const char *file_of(const graph_body *body)
 {
+    for (int i = 0; i < body->inputs.n; i++)
+        if (((const graph_value *)body->inputs.at[i])->loc.line > 0)
+            return ((const graph_value *)body->inputs.at[i])->loc.file;
     for (int i = 0; i < body->nodes.n; i++)
         if (((const graph_node *)body->nodes.at[i])->loc.line > 0)
             return ((const graph_node *)body->nodes.at[i])->loc.file;

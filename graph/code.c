@@ -55,7 +55,7 @@ void graph_code_list(graph_code *code, const int32_t *reg, int n)
 
 /* The first instruction that came from a line of the program, or from a node of an ONNX model, whose place is
  * a text; the instructions between two entries belong to the first of them. Nodes without a place add
- * nothing, so their instructions count as those before. */
+ * nothing, so their instructions count as those before. A node that gave no instruction leaves no entry. */
 void graph_code_line(graph_code *code, base_loc loc)
 {
     const rt_line_desc *last = code->lines.n ? code->lines.at[code->lines.n - 1] : NULL;
@@ -64,6 +64,8 @@ void graph_code_line(graph_code *code, base_loc loc)
 
     if (!place || (last && last->line == place))
         return;
+    if (last && last->word == code->words.n)
+        code->lines.n--;
     line = base_new(code->cx, rt_line_desc);
     *line = (rt_line_desc){code->words.n, place};
     base_push(code->cx, &code->lines, line);
@@ -436,8 +438,9 @@ static const ir_expr *only_unbound(const graph_code *code, const ir_expr *extent
 }
 
 /* From x: f32[n * 2 + m], n is (the extent of x - m) // 2. The caller of the function has checked that this
- * is exact and not negative; of the entry, graph_code_check_input compares the extent. */
-static bool solve_symbol(graph_code *code, const ir_expr *extent, int32_t tensor, int axis)
+ * is exact and not negative. What the user gives to the entry is not checked yet: there, n is 0 where the
+ * quotient is negative. Then n * 2 + m differs from the extent of x, which graph_code_check_input finds. */
+static bool solve_symbol(graph_code *code, const ir_expr *extent, int32_t tensor, int axis, bool entry)
 {
     tec_context *cx = code->cx;
     const ir_expr *symbol = only_unbound(code, extent), *rest, *found = ir_var(cx, "found", BASE_I64);
@@ -448,7 +451,8 @@ static bool solve_symbol(graph_code *code, const ir_expr *extent, int32_t tensor
     int32_t reg = graph_code_new_number(code);
     put_extent(code, reg, tensor, axis);
     graph_code_bind(code, found, reg);
-    reg = graph_code_compute(code, graph_extent_value(cx, by, rest, found));
+    const ir_expr *value = graph_extent_value(cx, by, rest, found);
+    reg = graph_code_compute(code, entry ? ir_max(cx, value, ir_int(cx, 0)) : value);
     graph_code_bind(code, symbol, reg);
     return reg >= 0;
 }
@@ -467,28 +471,27 @@ static bool is_solved(void *code, const op_type *type)
 }
 
 /* Whether a symbol got its register here. Parts of a tuple are fetched as in graph_code_bind_symbols. */
-static bool solve_symbols_of(graph_code *code, const graph_type *type, int32_t reg)
+static bool solve_symbols_of(graph_code *code, const graph_type *type, int32_t reg, bool entry)
 {
     bool solved = false;
 
     if (graph_type_each(type, is_solved, code))
         return false;
     for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
-        solved = solve_symbol(code, type->tensor.dim[d], reg, d) || solved;
+        solved = solve_symbol(code, type->tensor.dim[d], reg, d, entry) || solved;
     for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
         if (graph_type_each(&type->part[k], is_solved, code))
             continue;
         int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));
 
         graph_code_field(code, part, reg, 0, k);
-        solved = solve_symbols_of(code, &type->part[k], part) || solved;
+        solved = solve_symbols_of(code, &type->part[k], part, entry) || solved;
         graph_code_free(code, part);
     }
     return solved;
 }
 
-/* Again and again, as a value may be what another extent lacks. What the user of the entry gives may make a
- * value negative. */
+/* Again and again, as a value may be what another extent lacks. */
 bool graph_code_solve_symbols(graph_code *code, const graph_body *body)
 {
     base_vec open = {0};
@@ -502,17 +505,10 @@ bool graph_code_solve_symbols(graph_code *code, const graph_body *body)
         for (int k = 0; k < body->inputs.n; k++) {
             graph_type t = graph_type_of(body->inputs.at[k]);
 
-            solved = solve_symbols_of(code, &t, graph_code_register_of(code, body->inputs.at[k])) || solved;
+            solved =
+                solve_symbols_of(code, &t, graph_code_register_of(code, body->inputs.at[k]), body->entry) ||
+                solved;
         }
-    }
-    for (int i = 0; body->entry && i < open.n; i++) {
-        const ir_expr *symbol = open.at[i];
-
-        if (graph_code_register_of(code, symbol) >= 0 &&
-            !graph_code_require(
-                code, ir_ge(code->cx, symbol, ir_int(code->cx, 0)),
-                base_format(code->cx, "the extent '%s' of an input is negative", symbol->var.name)))
-            return false;
     }
     return !base_failed(code->cx);
 }
@@ -591,15 +587,14 @@ bool graph_code_check_input(graph_code *code, const char *name, const graph_type
     for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++) {
         if (ir_is_int(type->tensor.dim[d], &n))
             continue;
-        const ir_expr *found = ir_var(code->cx, "found", BASE_I64);
-        int32_t extent = graph_code_new_number(code);
+        const char *text = base_format(code->cx, "input '%s': expected %s; dimension %d, expected and found",
+                                       name, graph_type_text(code->cx, type), d);
+        int32_t expected = graph_code_number(code, type->tensor.dim[d]), found = graph_code_new_number(code);
 
-        put_extent(code, extent, reg, d);
-        graph_code_bind(code, found, extent);
-        if (!graph_code_require(
-                code, ir_eq(code->cx, type->tensor.dim[d], found),
-                base_format(code->cx, "input '%s': expected %s", name, graph_type_text(code->cx, type))))
+        if (expected < 0)
             return false;
+        put_extent(code, found, reg, d);
+        GRAPH_CODE(code, RT_EQUAL, expected, found, graph_code_text(code, text));
     }
     for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
         int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));

@@ -366,7 +366,26 @@ Test(vm, extents_of_inputs_must_agree)
                          NULL);
     tec_object *x = pair(&c, 1, 2);
 
-    refuses(&c, (tec_object *[]){x, x}, 2, "input 'y': expected f32[n + 1]");
+    refuses(&c, (tec_object *[]){x, x}, 2,
+            "p.tecp:2: in 'main': input 'y': expected f32[n + 1]; dimension 0, expected and found: 3 and 2");
+    tec_object_free(x);
+    discard(&c);
+}
+
+/* The place is that of the parameter, also in a file where each has a line of its own and no node has one. */
+Test(vm, an_input_is_refused_at_the_line_of_its_parameter)
+{
+    compiled c = compile("def main(\n"
+                         "  x: f32[n],\n"
+                         "  y: f32[m - n],\n"
+                         "  z: (f32[m], f32[n * 2])\n"
+                         ") -> (f32[n], (f32[m], f32[n * 2])) { (x, z) }",
+                         NULL);
+    tec_object *x = pair(&c, 1, 2), *z = tec_object_tuple(c.p, (tec_object *[]){x, x}, 2, &err);
+
+    refuses(&c, (tec_object *[]){x, x, z}, 3,
+            "p.tecp:3: in 'main': input 'y': expected f32[m - n]; dimension 0, expected and found: 0 and 2");
+    tec_object_free(z);
     tec_object_free(x);
     discard(&c);
 }

@@ -413,6 +413,41 @@ Test(onnx_control, an_error_in_a_body_names_the_node)
     loop_says("", "node 'next' (Add): add 'next': dimension 0 of operand 0 's'");
 }
 
+/* An input belongs to no node: the model's file is its place. */
+Test(onnx_control, an_input_that_does_not_fit_names_the_model)
+{
+    const float x[] = {1, 2, 3, 4};
+    tec_error err = {0};
+    tec_object *given[3], *out;
+
+    open_model(13);
+    scalar_input("c", 9);
+    input("x", 1, "n");
+    input("y", 1, "n");
+    open_body();
+    node("Add", "x,y", "sum", NULL);
+    output("sum");
+    Onnx__AttributeProto *then = close_body("then_branch");
+    open_body();
+    node("Sub", "x,y", "difference", NULL);
+    output("difference");
+    Onnx__AttributeProto *otherwise = close_body("else_branch");
+    node("If", "c", "z", then, otherwise);
+    output("z");
+    compiled c = compile_program(imported());
+    const DLTensor in[] = {tensor_of(boolean, &(bool){true}, 0, NULL), tensor_of(f32, x, 1, &(int64_t){3}),
+                           tensor_of(f32, x, 1, &(int64_t){4})};
+    for (int i = 0; i < 3; i++)
+        given[i] = tec_object_tensor(c.program, &in[i], &err);
+    cr_assert_not(tec_program_run(c.program, given, 3, &out, 1, &err));
+    cr_assert(strstr(err.text, ": input 'y': expected f32[n]; dimension 0, expected and found: 3 and 4"),
+              "%s", err.text);
+    cr_assert_not(strstr(err.text, "word"), "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        tec_object_free(given[i]);
+    discard(&c);
+}
+
 /* What an extent must not be: told where the node of the branch stands. */
 Test(onnx_control, an_error_in_a_branch_names_the_node)
 {
