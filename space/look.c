@@ -304,6 +304,29 @@ static bool check_row(ir_walk *walk, const ir_expr *expr)
     return true;
 }
 
+/* The reduction axes of a block; *n is their number. */
+static const ir_iter *reduce_axes(tec_context *cx, const ir_block *block, int *n)
+{
+    ir_iter *axis = base_array(cx, ir_iter, block->n_iters);
+
+    *n = 0;
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
+            axis[(*n)++] = block->iters[i];
+    return axis;
+}
+
+bool space_runs_along_rows(tec_context *cx, const ir_block *block, int take)
+{
+    int n;
+    const ir_iter *axis = reduce_axes(cx, block, &n);
+    row_check c = {
+        .w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
+
+    ir_walk_stmt(&c.w, block->body);
+    return c.along_rows;
+}
+
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums
  * pay. Tries to take as many loops as have constant extents, then fewer. 0 where the sums cannot be split:
  * the combiner does not allow another order, or a loop was split or fused before, so that loops and axes are
@@ -311,23 +334,15 @@ static bool check_row(ir_walk *walk, const ir_expr *expr)
 int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
                      int n_reduce)
 {
-    ir_iter *axis = base_array(cx, ir_iter, block->n_iters);
-    int n = 0;
+    int n;
 
-    for (int i = 0; i < block->n_iters; i++)
-        if (block->iters[i].kind == IR_REDUCE_ITER)
-            axis[n++] = block->iters[i];
+    reduce_axes(cx, block, &n);
     if (n != n_reduce || block->body->kind != IR_UPDATE || !block->body->update.combiner->reorders)
         return 0;
     for (int take =
              space_constant_suffix(schedule, reduce, n) > 1 ? space_constant_suffix(schedule, reduce, n) : 1;
-         take > 0; take--) {
-        row_check c = {
-            .w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
-
-        ir_walk_stmt(&c.w, block->body);
-        if (c.along_rows)
+         take > 0; take--)
+        if (space_runs_along_rows(cx, block, take))
             return take;
-    }
     return 0;
 }

@@ -43,6 +43,8 @@ bool space_has_columns(tec_context *cx, const ir_block *block);
  * results pay. */
 int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
                      int n_reduce);
+/* Whether the last loops of the reduction, so many, run along rows of what is read, as one loop. */
+bool space_runs_along_rows(tec_context *cx, const ir_block *block, int take);
 
 bool space_unroll(sched *schedule, const char *loop); /* nothing where the loop is NULL or runs once */
 bool space_vectorise(sched *schedule, const char *loop);

@@ -296,6 +296,38 @@ static const char *find_turned(tec_context *cx, const space_stage *stage)
     return same == 1 ? found->load.buffer->name : NULL;
 }
 
+/* Whether there is one result, of terms whose number is not known: only the first loop's extent is a symbol,
+ * or all loops run along the rows of what is read and are legally one loop. */
+static bool is_long_to_one(const sched *schedule, const space_stage *stage, const char *const *reduce, int n)
+{
+    int64_t extent;
+
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SPATIAL && stage->loop[i].extent != 1)
+            return false;
+    if (!isinf(stage->cycles) || stage->block->body->kind != IR_UPDATE ||
+        !stage->block->body->update.combiner->reorders)
+        return false;
+    if (stage->rows == n)
+        return space_fuse(sched_fork(sched_context(schedule), schedule), reduce, n) != NULL;
+    return !sched_extent(schedule, reduce[0], &extent) && space_constant_suffix(schedule, reduce, n) == n - 1;
+}
+
+/* A reduction to one result takes all its loops along rows as one, symbols too. Results are left as they were
+ * where that does not help. */
+static void read_parts(tec_context *cx, const space_shape *shape, space_stage *stage,
+                       const char *const *reduce, int n)
+{
+    int rows = stage->rows;
+
+    if (space_runs_along_rows(cx, stage->block, n))
+        stage->rows = n;
+    if (is_long_to_one(shape->base, stage, reduce, n))
+        stage->part_terms = space_terms_of_task(cx, stage);
+    else
+        stage->rows = rows;
+}
+
 /* Of a reduction, whether vectors may run along its results or along its rows; of an element-wise stage,
  * whether its loops can be fused into one, or what it reads lies across. */
 static void read_nest(tec_context *cx, const space_shape *shape, space_stage *stage)
@@ -309,6 +341,8 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *st
     if (n) {
         stage->columns = stage->n_spatial > 0 && space_has_columns(cx, stage->block);
         stage->rows = space_count_rows(cx, shape->base, stage->block, reduce, n);
+        if (stage->rows)
+            read_parts(cx, shape, stage, reduce, n);
     } else {
         stage->flat = space_is_flat(cx, stage->block);
         stage->transposed = stage->flat ? NULL : space_find_transposed(cx, stage);

@@ -115,6 +115,8 @@ struct space_stage {
     bool flat;        /* one loop over all elements would do */
     bool columns;     /* of a reduction: neighbouring results read neighbouring elements */
     int rows;         /* of a reduction: so many last loops run along rows of what it reads */
+    /* of a reduction of unknown length to one result: so many terms are work for a task; 0: it is none */
+    int64_t part_terms;
     /* the axis along which something that it reads lies, where that is not the last; NULL */
     const space_loop *transposed;
     /* what lies along it, where a square of both axes can be turned in registers; NULL */
@@ -196,6 +198,8 @@ bool space_is_worth_forks(double cycles);
 /* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be
  * too small. */
 int64_t space_more_tasks(const space_stage *stage, int64_t tasks);
+/* How many terms of a reduction of unknown length one task takes: two tasks are worth a fork. */
+int64_t space_terms_of_task(tec_context *cx, const space_stage *stage);
 
 /* ---- stages on a CPU ---- */
 
@@ -217,9 +221,11 @@ const space_tiled_choice *space_declare_tiled(tec_knobs *knobs, const space_shap
 bool space_apply_tiled(sched *schedule, const space_stage *stage, const space_tiled_choice *choice);
 
 typedef struct {
-    int64_t lanes, unroll, parallel, tile, factor;
-    int how;   /* of a reduction: lanes on columns, on rows, on neither */
-    int place; /* a space_place */
+    int64_t lanes, unroll, parallel, tile;
+    int64_t factor; /* so many partial results; 0: none */
+    int64_t part;   /* partial results of so many terms; 0: none */
+    int how;        /* of a reduction: lanes on columns, on rows, on neither */
+    int place;      /* a space_place */
     space_piece_choice pieces;
     bool by_rows; /* stages are computed in its rows, so that no parallel loop goes across these */
 } space_nest_choice;

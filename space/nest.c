@@ -75,7 +75,8 @@ static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
         value[n++] = 2 * stage->lanes;
     if (stage->rows && stage->lanes > 1) {
         value[n++] = AT_ONCE * stage->lanes;
-        if (!stage->columns && steps_of(stage, stage->rows) >= FEWEST_STEPS * AT_ONCE * stage->lanes)
+        if (!stage->columns &&
+            (stage->part_terms || steps_of(stage, stage->rows) >= FEWEST_STEPS * AT_ONCE * stage->lanes))
             start = AT_ONCE * stage->lanes;
     }
     return space_pick(knobs, stage, "lanes", value, (int)n, start);
@@ -112,7 +113,8 @@ static int pick_how(tec_knobs *knobs, const space_stage *stage)
 }
 
 /* A reduction to one result, which gives no tasks, starts with as many partial ones as pay. If its length is
- * not known it stays whole: for a hundred elements, partial results take five times as long. */
+ * not known, pick_part decides instead, or it stays whole: for a hundred elements, a fixed number of partial
+ * results takes five times as long as none. */
 static int64_t start_factor(const space_stage *stage, const int64_t *count, int n, int64_t results)
 {
     int64_t start = 0, most = space_more_tasks(stage, results);
@@ -139,6 +141,15 @@ static int64_t pick_factor(tec_knobs *knobs, const space_stage *stage)
                ? space_pick(knobs, stage, "partial", counts, BASE_COUNT(counts),
                             start_factor(stage, counts, BASE_COUNT(counts), results))
                : 0;
+}
+
+/* Partial results of so many terms each, if the length of the reduction is not known: as many as the length
+ * at the call gives, a single one for a short reduction, which then starts no threads. */
+static int64_t pick_part(tec_knobs *knobs, const space_stage *stage)
+{
+    int64_t terms = stage->part_terms, value[] = {0, terms / 4, terms, 4 * terms};
+
+    return terms ? space_pick(knobs, stage, "part", value, BASE_COUNT(value), terms) : 0;
 }
 
 /* A tile is a square of one vector in each row: lower/columns.c turns it in registers. */
@@ -193,16 +204,18 @@ space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
     c.pieces = space_pick_pieces(knobs, stage);
     if (stage->transposed)
         c.tile = space_pick(knobs, stage, "tile", tiles, BASE_COUNT(tiles), start_tile(stage));
-    c.factor = stage->n_reduce ? pick_factor(knobs, stage) : 0;
-    space_leave_idle(knobs, stage, "parallel", c.place || c.factor || has_one_core(knobs));
+    c.part = pick_part(knobs, stage);
+    c.factor = stage->n_reduce && !stage->part_terms ? pick_factor(knobs, stage) : 0;
+    bool partial = c.factor || c.part;
+    space_leave_idle(knobs, stage, "parallel", c.place || partial || has_one_core(knobs));
     space_leave_idle(knobs, stage, "tile", c.place != 0);
     space_leave_idle(knobs, stage, "pieces", c.place && stage->pieces);
     space_leave_idle(knobs, stage, "unroll",
-                     stage->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
-    space_leave_idle(knobs, stage, "lanes_on", c.factor != 0);
+                     stage->n_reduce ? partial || c.how == LANES_ON_ROWS : c.place != 0);
+    space_leave_idle(knobs, stage, "lanes_on", partial);
     space_leave_idle(knobs, stage, "lanes",
-                     stage->n_reduce && (c.factor ? stage->rows == 0 : c.how == LANES_NOWHERE));
-    if (c.factor)
+                     stage->n_reduce && (partial ? stage->rows == 0 : c.how == LANES_NOWHERE));
+    if (partial)
         tec_knob_require(knobs, !c.place, "partial results are made by a nest of their own");
     return c;
 }
@@ -463,6 +476,56 @@ static bool apply_reduction(sched *schedule, const space_stage *stage, const spa
     return space_run_outer(schedule, spatial, choice->parallel < n ? (int)choice->parallel : n, outer);
 }
 
+/* A reduction of unknown length to one result: partial results of choice->part terms each, in parallel; then
+ * the reduction over them, serial. The number of partial results follows from the length at the call.
+ *
+ *     for i in 0..n { S sum= A[i] }, 64 lanes, parts of 32768 terms
+ *     =>  for c in 0..ceildiv(n, 32768) parallel { for v in 0..512 { for l in 0..64 vectorised { P[c] } } }
+ *         for c { S sum= P[c] }
+ *
+ * The loop over lanes is cut off first. So the last part runs no vectors behind the end: whether vector v
+ * exists is a condition on v alone, which ends the loop. */
+static bool reduce_in_parts(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *row[2], *part[2];
+    int n_reduce;
+
+    space_own_loops(schedule, stage->name, NULL, spatial, reduce, &n_reduce);
+    bool vectors = stage->rows == n_reduce && choice->lanes > 1;
+    int64_t inner = steps_of(stage, n_reduce - 1), terms = choice->part;
+
+    row[0] = reduce[0], row[1] = NULL;
+    if (stage->rows == n_reduce) {
+        row[0] = space_fuse(schedule, reduce, n_reduce);
+        inner = choice->lanes;
+    }
+    if (!row[0] ||
+        (vectors && !sched_split(schedule, row[0], TEC_GUARD, row, (int64_t[]){TEC_INFER, choice->lanes}, 2)))
+        return false;
+    terms = terms > inner ? terms / inner : 1;
+    if (!sched_split(schedule, row[0], TEC_GUARD, part, (int64_t[]){TEC_INFER, terms}, 2))
+        return false;
+    const char *partial = sched_rfactor(schedule, part[0], 0);
+    if (!partial || (vectors && !space_vectorise(schedule, row[1])))
+        return false;
+    space_own_loops(schedule, partial, NULL, spatial, reduce, &n_reduce);
+    return (stage->rows == 0 || stage->rows == stage->n_reduce ||
+            lanes_on_rows(schedule, reduce + n_reduce - stage->rows, stage->rows, choice->lanes)) &&
+           space_run_in_parallel(schedule, part[0]);
+}
+
+/* Where extents are sums with symbols, a step may not be provable: then the reduction stays whole. */
+static bool apply_parts(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
+{
+    sched *tried = sched_fork(sched_context(schedule), schedule);
+    space_nest_choice whole = *choice;
+
+    whole.part = 0;
+    whole.how = stage->rows ? LANES_ON_ROWS : LANES_NOWHERE;
+    return reduce_in_parts(tried, stage, choice) ? reduce_in_parts(schedule, stage, choice)
+                                                 : apply_reduction(schedule, stage, &whole, NULL);
+}
+
 /* Partial results in parallel, each over a part of the first reduction loop; then what is left of the
  * reduction, over them. The result's own nest, over the few partial results, stays serial. */
 static bool apply_partial(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
@@ -504,6 +567,7 @@ static bool apply_fixed(sched *schedule, const space_stage *stage)
 
 /* ---- both ---- */
 
+/* The choices of a nest as steps; partial results first, since they leave other knobs without effect. */
 bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
                       const char **outer)
 {
@@ -511,6 +575,8 @@ bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nes
         *outer = NULL;
     if (stage->part == SPACE_FIXED)
         return apply_fixed(schedule, stage);
+    if (choice->part)
+        return apply_parts(schedule, stage, choice);
     if (choice->factor)
         return apply_partial(schedule, stage, choice);
     if (choice->pieces != SPACE_ONE_PIECE)

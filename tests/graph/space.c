@@ -355,8 +355,17 @@ Test(space, a_long_reduction_to_a_scalar_is_parallel)
     has_steps("def f(A: f32[4000000]) { M[] = max[k](A[k]) return M }", avx512, "parallel(M.k.0)");
     cr_assert_null(
         strstr(trace_of(cx, "def f(A: f32[4000]) { M[] = max[k](A[k]) return M }", avx512), "parallel"));
-    cr_assert_null(strstr(trace_of(cx, "def f(n, A: f32[n]) { M[] = max[k](A[k]) return M }", avx512), "rf"));
     tec_context_free(cx);
+}
+
+/* The number of parts follows from the length at the call: a short one has a single part, on one thread. */
+Test(space, a_reduction_of_unknown_length_to_a_scalar_has_parts_of_one_length)
+{
+    has_steps("def f(n, A: f32[n]) { M[] = max[k](A[k]) return M }", avx512,
+              "M.k.0, M.k.1 = split(M.k, _, 64)\nM.k.0.0, M.k.0.1 = split(M.k.0, _, 512)\n"
+              "M.rf = rfactor(M.k.0.0, 0)\nvectorize(M.k.1)\nparallel(M.k.0.0)");
+    has_steps("def f(n, m, A: f32[n, m]) { M[] = max[i, k](A[i, k]) return M }", avx512,
+              "parallel(M.i~M.k.0.0)");
 }
 
 Test(space, a_product_is_parallel_over_rows_where_its_panels_are_few)
