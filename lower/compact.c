@@ -550,11 +550,12 @@ static ir_region over_threads(compactor *self, const ir_facts *facts, const desc
                           NULL);
 }
 
-/* Whether the buffer may shrink: its rows lie close, or in shared memory with strides that are constants. */
+/* Whether the buffer may shrink: its rows lie close, or in memory that threads share with strides that are
+ * constants. */
 static bool may_shrink(const compactor *self, const ir_buffer *buffer)
 {
     int64_t n;
-    bool known = buffer->scope == IR_SHARED;
+    bool known = buffer->scope == IR_SHARED || buffer->scope == IR_WARP;
 
     for (int i = 0; buffer->strides && i < buffer->n; i++)
         known = known && ir_is_int(buffer->strides[i], &n);
@@ -562,8 +563,8 @@ static bool may_shrink(const compactor *self, const ir_buffer *buffer)
 }
 
 /* Strides of shared memory that shrinks to the shape: rows that were spread stay as far apart modulo the
- * banks, so that what fell into different banks still does. NULL where an extent is no constant, or the rows
- * do not lie in the order of the dimensions.
+ * banks, so that what fell into different banks still does. NULL where an inner extent is no constant, or the
+ * rows do not lie in the order of the dimensions.
  *
  *     f32[256, 512] strides(513, 1) shrinks to f32[64, 16]:
  *     513 is 512 + 1, so spread, and 1 modulo 32 words; the least with room for 16 is 33: strides(33, 1)
@@ -575,12 +576,15 @@ static const ir_expr *const *strides_of(tec_context *cx, const ir_buffer *old, c
     int64_t row = BANK_ROW / base_dtype_bytes(old->dtype), close = 1, now = 1, was, whole, extent;
 
     for (int d = old->n - 1; d >= 0; d--) {
-        if (!ir_is_int(old->strides[d], &was) || !ir_is_int(old->shape[d], &whole) ||
-            !ir_is_int(shape[d], &extent) || was < close)
+        if (!ir_is_int(old->strides[d], &was) || was < close)
             return NULL;
         if (was > close)
             now += ((was - now) % row + row) % row;
         stride[d] = ir_int(cx, now);
+        if (d == 0)
+            break;
+        if (!ir_is_int(old->shape[d], &whole) || !ir_is_int(shape[d], &extent))
+            return NULL;
         if (__builtin_mul_overflow(was, whole, &close) || __builtin_mul_overflow(now, extent, &now))
             return NULL;
     }

@@ -1,5 +1,5 @@
-/* lower/spill.c -- shared and local memory of a launch whose size is no constant becomes global memory: a
- * part for each that has its own.
+/* lower/spill.c -- shared, warp and local memory of a launch whose size is no constant becomes global memory:
+ * a part for each that has its own.
  *
  *     buffer S: f32[n] @shared                            buffer S: f32[m/4, n]
  *     for b in 0..m/4 blockIdx.x {                        for b in 0..m/4 blockIdx.x {
@@ -9,9 +9,10 @@
  *
  * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by
  * the loops over blocks, or over blocks and threads, and by those over virtual threads and lanes. All uses
- * must stand in these loops. Local memory that stands outside of a loop of some thread axis, for every
- * thread of that axis to use its own, is not told apart, and stays. Barriers order global memory as they
- * order shared memory.
+ * must stand in these loops. Memory of a warp is told apart by blocks and the threads along y and z, which is
+ * right if the threads along x are a warp; otherwise the memory stays. Local memory that stands outside of a
+ * loop of some thread axis, for every thread of that axis to use its own, is not told apart, and stays.
+ * Barriers order global memory as they order shared memory.
  */
 #include "lower/spill.h"
 
@@ -30,30 +31,43 @@ typedef struct {
 
 typedef struct {
     ir_walk w;
-    int axes; /* of the threads, as bits */
+    int axes;      /* of the threads, as bits */
+    int64_t row;   /* the most threads along x */
+    bool constant; /* `row` is known */
 } axis_walk;
 
 static bool note_axes(ir_walk *walk, const ir_stmt *stmt)
 {
-    if (lower_is_thread(stmt))
-        ((axis_walk *)walk)->axes |= 1 << (stmt->loop.how - IR_THREAD_X);
+    axis_walk *self = (axis_walk *)walk;
+    int64_t extent;
+
+    if (!lower_is_thread(stmt))
+        return true;
+    self->axes |= 1 << (stmt->loop.how - IR_THREAD_X);
+    if (stmt->loop.how != IR_THREAD_X)
+        return true;
+    self->constant = self->constant && ir_is_int(stmt->loop.extent, &extent);
+    self->row = self->constant && extent > self->row ? extent : self->row;
     return true;
 }
 
-static int axes_in(tec_context *cx, const ir_stmt *stmt)
+static axis_walk axes_in(tec_context *cx, const ir_stmt *stmt)
 {
-    axis_walk a = {.w = {.stmt = note_axes, .expr = ir_skip_expr, .cx = cx}};
+    axis_walk a = {.w = {.stmt = note_axes, .expr = ir_skip_expr, .cx = cx}, .constant = true};
 
     ir_walk_stmt(&a.w, stmt);
-    return a.axes;
+    return a;
 }
 
 /* Loops of which each iteration had memory of its own in this scope, so that the global buffer needs a
- * dimension for them: blocks of threads and their likes; threads and lanes for local memory. */
+ * dimension for them: blocks of threads and their likes; rows of threads for memory of a warp; threads and
+ * lanes for local memory. */
 static bool has_own(const ir_stmt *stmt, ir_scope scope)
 {
     if (stmt->kind != IR_FOR)
         return false;
+    if (scope == IR_WARP && lower_is_thread(stmt))
+        return stmt->loop.how != IR_THREAD_X;
     return lower_is_blocks(stmt) || stmt->loop.how == IR_VTHREAD || stmt->loop.how == IR_PARALLEL ||
            (scope == IR_LOCAL && (lower_is_thread(stmt) || stmt->loop.how == IR_VECTORISED));
 }
@@ -62,19 +76,24 @@ static bool has_own(const ir_stmt *stmt, ir_scope scope)
  * loop of the path is over would share one part. */
 static bool take_loops(spiller *sp, const base_vec *around)
 {
-    int axes = 0, all = 0;
+    enum { X = 1 };
+    int axes = 0;
+    axis_walk all = {0};
 
     for (int i = 0; i < around->n; i++) {
         const ir_stmt *stmt = around->at[i];
 
         if (lower_is_thread(stmt))
             axes |= 1 << (stmt->loop.how - IR_THREAD_X);
-        if (all == 0 && (lower_is_thread(stmt) || lower_launches_blocks(sp->rw.cx, stmt)))
+        if (all.axes == 0 && (lower_is_thread(stmt) || lower_launches_blocks(sp->rw.cx, stmt)))
             all = axes_in(sp->rw.cx, stmt);
         if (has_own(stmt, sp->old->scope))
             base_push(sp->rw.cx, &sp->loops, stmt);
     }
-    return sp->old->scope == IR_SHARED || axes == all;
+    if (sp->old->scope == IR_WARP)
+        return (axes | X) == (all.axes | X) && all.constant &&
+               (all.row == IR_WARP_THREADS || (all.row < IR_WARP_THREADS && (all.axes | X) == X));
+    return sp->old->scope == IR_SHARED || axes == all.axes;
 }
 
 /* Over symbols and constants alone, so that the workspace can be measured before the launch. */

@@ -50,7 +50,7 @@ typedef struct {
     int64_t lanes, run, registers;
 } layout;
 
-/* The number of an element in its buffer, whose rows lie close. */
+/* The number of an element in its buffer, as if rows lay close: registers need no strides. */
 static const ir_expr *number_of(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
 {
     const ir_expr *number = ir_int(cx, 0);
@@ -476,6 +476,7 @@ static const ir_stmt *in_registers(launch *l, const survey *s, const ir_facts *f
     shape[0] = ir_int(cx, s->how.registers);
     own->scope = IR_LOCAL;
     own->shape = shape;
+    own->strides = NULL;
     own->n = 1;
     body = exchange_in(&e, facts, body, NULL, true);
     return ir_allocate(cx, own, cleared(cx, own, body));
@@ -530,12 +531,33 @@ static const ir_stmt *slice_stmt(ir_rewrite *rw, const ir_stmt *stmt)
     return stmt;
 }
 
+/* The number of elements from the first to the last one, with the gaps between rows; -1: no constant. */
+static int64_t constant_span(tec_context *cx, const ir_buffer *buffer)
+{
+    int64_t span;
+
+    return ir_is_int(lower_span(cx, buffer), &span) ? span : -1;
+}
+
+/* Strides of the slices: each begins behind the last element of the one before. NULL: rows lie close. */
+static const ir_expr *const *slice_strides(tec_context *cx, const ir_buffer *buffer)
+{
+    const ir_expr **strides = base_array(cx, const ir_expr *, buffer->n + 1);
+
+    if (!buffer->strides)
+        return NULL;
+    strides[0] = lower_span(cx, buffer);
+    for (int d = 0; d < buffer->n; d++)
+        strides[d + 1] = buffer->strides[d];
+    return strides;
+}
+
 /* A slice for each warp of the block. */
 static const ir_stmt *in_shared(launch *l, const ir_buffer *buffer, const ir_stmt *body)
 {
     tec_context *cx = l->o->cx;
     int64_t warps = (l->threads[0] * l->threads[1] * l->threads[2] + IR_WARP_THREADS - 1) / IR_WARP_THREADS;
-    int64_t bytes = warps * lower_constant_elements(buffer) * base_dtype_bytes(buffer->dtype);
+    int64_t bytes = warps * constant_span(cx, buffer) * base_dtype_bytes(buffer->dtype);
     const ir_expr **shape = base_array(cx, const ir_expr *, buffer->n + 1);
     ir_buffer *new = ir_buffer_copy(cx, buffer);
 
@@ -549,6 +571,7 @@ static const ir_stmt *in_shared(launch *l, const ir_buffer *buffer, const ir_stm
         shape[d + 1] = buffer->shape[d];
     new->scope = IR_SHARED;
     new->shape = shape;
+    new->strides = slice_strides(cx, buffer);
     new->n = buffer->n + 1;
     slicer s = {
         .rw = {.cx = cx, .stmt = slice_stmt, .buffer = slice_buffer, .index = slice_index, .no_memo = true},
@@ -571,14 +594,14 @@ static void note_address(ir_walk *walk, const ir_buffer *buffer, const ir_expr *
     walk->stop |= !index && buffer == ((address_walk *)walk)->buffer;
 }
 
-/* Memory with rows of its own, or that an instruction addresses, stays as it is, and is refused later
- * (lower/launches.c). */
+/* Memory that an instruction addresses stays as it is, and is refused later (lower/launches.c). */
 static bool is_plain(tec_context *cx, const ir_buffer *buffer, const ir_stmt *body)
 {
     address_walk walk = {.walk = {.touch = note_address, .cx = cx}, .buffer = buffer};
 
     ir_walk_stmt(&walk.walk, body);
-    return !walk.walk.stop && !buffer->strides && !buffer->offset && lower_constant_elements(buffer) > 0;
+    return !walk.walk.stop && !buffer->offset && lower_constant_elements(buffer) > 0 &&
+           constant_span(cx, buffer) > 0;
 }
 
 /* The allocation of one buffer, around a body in which all others are placed. */

@@ -46,6 +46,7 @@ same one_block_warps
 same warp_rows --dim n=5
 same warp_rows --dim n=37
 same warp_turn --dim n=3
+same warp_spread --dim n=3
 for kernel in warp_rows warp_turn; do
     "$TEC" te "tests/tools/gpu/$kernel.te" --target "$target" --emit cuda | sed '1,/__global__/d' >"$dir/out"
     grep -q 'tec_shuffle(' "$dir/out" || fail "$kernel exchanges nothing between threads"

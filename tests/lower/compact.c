@@ -414,6 +414,47 @@ Test(compact, keeps_shared_memory_of_symbolic_size_in_the_workspace)
     HAS("B[b, t] = P[b, 7 - t]", text);
 }
 
+/* Each warp adds up its own row: y tells the warps of a block apart. */
+Test(compact, keeps_warp_memory_of_symbolic_size_apart_for_each_warp)
+{
+    const char *format =
+                   "program p(symbol n, A: f32[4, n], out B: f32[4, 32]) {\n"
+                   "  buffer P: f32[n] @warp\n"
+                   "  for b in 0..1 blockIdx.x { for y in 0..4 threadIdx.y { for t in 0..%s threadIdx.x {\n"
+                   "    for i in 0..n/32 { P[i*32 + t] = A[y, i*32 + t] }\n"
+                   "    B[y, t] = P[31 - t]\n"
+                   "  } } }\n"
+                   "}\n",
+               *text = after("compact", "cuda", base_format(cx, format, "32"));
+
+    HAS("allocate P: f32[1, 4, n] {\n    for b in 0..1 blockIdx.x", text);
+    HAS("B[y, t] = P[b, y, 31 - t]", text);
+    HAS("buffer 'P' in scope warp needs constant extents: dimension 0 is 'n' here",
+        refusal("compact", "cuda", base_format(cx, format, "64")));
+}
+
+/* The first extent is a symbol outside of the loops, and strides do not depend on it. */
+Test(compact, shrinks_warp_and_shared_memory_with_strides_in_rows_of_a_symbol)
+{
+    static const char *const scopes[] = {"warp", "shared"};
+
+    for (int k = 0; k < BASE_COUNT(scopes); k++) {
+        const char *text = base_format(
+            cx,
+            "program p(symbol n, A: f32[n, 64, 64], out B: f32[n, 64, 64]) {\n"
+            "  buffer P: f32[n, 64, 64] @%s strides(4160, 65, 1)\n"
+            "  for b in 0..n blockIdx.x @reason.P(\"private\") { for t in 0..32 threadIdx.x {\n"
+            "    for i in 0..64 { for j in 0..2 { P[b, i, j*32 + t] = A[b, i, j*32 + t] } }\n"
+            "    for i in 0..64 { for j in 0..2 { B[b, i, j*32 + t] = P[b, i, j*32 + 31 - t] } }\n"
+            "  } }\n"
+            "}\n",
+            scopes[k]);
+
+        HAS(base_format(cx, "allocate P: f32[1, 64, 64] @%s strides(4160, 65, 1) {", scopes[k]),
+            after("compact", "cuda", text));
+    }
+}
+
 /* A mask reads as a value does: what it reads of an earlier iteration has to last. */
 Test(compact, keeps_alive_what_a_mask_reads)
 {

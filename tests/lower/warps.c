@@ -208,6 +208,62 @@ Test(warps, that_lie_across_rows_are_shared_memory)
     keeps_meaning(CUDA, text);
 }
 
+/* storage_align spreads rows of shared memory over the banks; registers have none. */
+Test(warps, keep_rows_that_are_spread_where_they_are_shared_memory)
+{
+    const char *text =
+        "program p(symbol n, A: f32[n, 4, 64], out B: f32[n, 4, 64]) {\n"
+        "  for b in 0..n blockIdx.x { for y in 0..4 threadIdx.y { for t in 0..32 threadIdx.x {\n"
+        "    allocate W: f32[2, 32] @warp strides(33, 1) {\n"
+        "      for i in 0..2 { W[i, t] = A[b, y, i*32 + t] }\n"
+        "      for i in 0..2 { B[b, y, i*32 + t] = W[1 - i, 31 - t] }\n"
+        "    } } } }\n"
+        "}\n";
+
+    HAS("allocate W: f32[4, 2, 32] @shared strides(65, 33, 1)", after("warps", OPENCL, text));
+    HAS("allocate W: f32[2] @local", after("warps", CUDA, text));
+    keeps_meaning(OPENCL, text);
+    keeps_meaning(CUDA, text);
+}
+
+/* The lanes of a vector would each need a register of their own, and a shuffle between. */
+Test(warps, need_shared_memory_where_vectors_are_read_of_other_threads)
+{
+    static const char *const read[] = {"(31 - t)*4 + i", "i*32 + t", "(t*4 + i + 1) % 128"};
+
+    for (int i = 0; i < BASE_COUNT(read); i++) {
+        const char *text = base_format(cx,
+                                       "program p(symbol n, A: f32[n, 128], out B: f32[n, 128]) {\n"
+                                       "  for b in 0..n blockIdx.x { for t in 0..32 threadIdx.x {\n"
+                                       "    allocate W: f32[128] @warp {\n"
+                                       "      for i in 0..4 vectorised { W[t*4 + i] = A[b, t*4 + i] }\n"
+                                       "      for i in 0..4 vectorised { B[b, t*4 + i] = W[%s] }\n"
+                                       "    } } }\n"
+                                       "}\n",
+                                       read[i]);
+
+        HAS("allocate W: f32[1, 128] @shared", after("warps", CUDA, text));
+        HAS("tec.barrier(\"shared\")", after("warps,barriers", CUDA, text));
+        keeps_meaning(CUDA, text);
+    }
+}
+
+/* A vector of the thread's own elements needs no other thread. */
+Test(warps, keep_vectors_that_a_thread_reads_itself)
+{
+    const char *text = "program p(symbol n, A: f32[n, 128], out B: f32[n, 128]) {\n"
+                       "  for b in 0..n blockIdx.x { for t in 0..32 threadIdx.x {\n"
+                       "    allocate W: f32[128] @warp {\n"
+                       "      for i in 0..4 vectorised { W[t*4 + i] = A[b, t*4 + i] }\n"
+                       "      for i in 0..4 vectorised { B[b, t*4 + i] = W[t*4 + i] + W[5] }\n"
+                       "    } } }\n"
+                       "}\n";
+
+    HAS("allocate W: f32[4] @local", after("warps", CUDA, text));
+    HAS("tec.shuffle(W[1], 1)", after("warps", CUDA, text));
+    keeps_meaning(CUDA, text);
+}
+
 Test(warps, refuse_more_than_the_target_has)
 {
     HAS("buffer 'W' of 8 warps takes 65536 bytes of shared memory, the target has 32768",

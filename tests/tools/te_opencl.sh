@@ -31,6 +31,7 @@ same one_block_warps
 same warp_rows --dim n=5
 same warp_rows --dim n=37
 same warp_turn --dim n=3
+same warp_spread --dim n=3
 same scan --dim n=5
 same edges --dim n=21
 same meet --dim n=1
