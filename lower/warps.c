@@ -650,9 +650,10 @@ static const ir_stmt *place(void *user, const ir_facts *facts, const ir_stmt *st
 typedef struct {
     ir_walk walk;
     int64_t threads[3]; /* by axis; 0: no loop over it */
-    bool blocks, known, warp;
+    bool blocks, threads_found, known, warp;
 } launch_walk;
 
+/* How many threads lie along each axis, and what else stands in the launch. */
 static bool look_launch(ir_walk *walk, const ir_stmt *stmt)
 {
     launch_walk *self = (launch_walk *)walk;
@@ -662,10 +663,24 @@ static bool look_launch(ir_walk *walk, const ir_stmt *stmt)
     self->warp |= stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_WARP;
     if (!lower_is_thread(stmt))
         return true;
+    self->threads_found = true;
     int64_t *most = &self->threads[stmt->loop.how - IR_THREAD_X];
     self->known = self->known && ir_is_int(stmt->loop.extent, &extent);
     *most = self->known && extent > *most ? extent : *most;
     return true;
+}
+
+/* The allocation of a buffer outside of all launches, where one thread runs the body. Shared memory is then
+ * memory of that thread. NULL: launches are inside. */
+static const ir_stmt *place_on_host(const lower_options *options, const ir_stmt *stmt, const ir_stmt *body)
+{
+    launch_walk walk = {.walk = {.stmt = look_launch, .cx = options->cx}};
+    launch l = {.o = options, .threads = {1, 1, 1}};
+
+    ir_walk_stmt(&walk.walk, body);
+    if (walk.blocks || walk.threads_found || !is_plain(options->cx, stmt->allocate.buffer, body))
+        return NULL;
+    return in_shared(&l, stmt->allocate.buffer, body);
 }
 
 /* A launch begins at the innermost loop over blocks, or at the outermost loop over threads without one. */
@@ -674,8 +689,13 @@ static const ir_stmt *find_launch(void *options, const ir_facts *facts, const ir
     tec_context *cx = ir_facts_context(facts);
     launch_walk walk = {.walk = {.stmt = look_launch, .cx = cx}, .known = true};
 
-    if (!lower_is_blocks(stmt) && !lower_is_thread(stmt))
-        return lower_visit_children(facts, stmt, find_launch, options);
+    if (!lower_is_blocks(stmt) && !lower_is_thread(stmt)) {
+        const ir_stmt *out = lower_visit_children(facts, stmt, find_launch, options);
+        bool warp = out && stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_WARP;
+        const ir_stmt *placed = warp ? place_on_host(options, stmt, lower_inner(out)) : NULL;
+
+        return placed ? placed : out;
+    }
     ir_walk_stmt(&walk.walk, lower_is_blocks(stmt) ? stmt->loop.body : stmt);
     if (walk.blocks)
         return lower_visit_children(facts, stmt, find_launch, options);

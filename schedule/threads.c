@@ -129,6 +129,24 @@ static bool reduces_in_launch(sched_call *call, const tree_site *writer, const p
     return !call->reason;
 }
 
+/* A writer outside of the loops over y or z runs in the first warp only, so that memory of the other warps
+ * stays empty. They must not read it. */
+static bool fills_each_warp(sched_call *call, const tree_site *writer, const place *from,
+                            const tree_site *reader, const ir_buffer *buffer)
+{
+    place to = place_of(reader);
+
+    for (int axis = 1; axis < 3; axis++)
+        if (from->missing & 1 << axis && (to.loop[axis] || is_for_all(call, reader)))
+            return sched_refuse(
+                call,
+                "the first thread of %s alone runs '%s', which fills '%s' in warp memory, and "
+                "'%s' uses it in the warps of all",
+                ir_how_text((ir_how)(IR_THREAD_X + axis)), writer->block->name, buffer->name,
+                reader->block->name);
+    return true;
+}
+
 /* Whether each thread of a user of buffer finds what it wrote itself. Inside one launch the users must stand
  * under the same thread loops on each axis: thread 3 of one loop need not be thread 3 of another. Two
  * different launches exchange global memory at their ends, which is safe, and never local memory. */
@@ -157,6 +175,8 @@ static bool hands_over(sched_call *call, const ir_program *after, const tree_sit
                          reader->block->name, buffer->name, writer->block->name);
             return false;
         }
+    if (buffer->scope == IR_WARP)
+        return fills_each_warp(call, writer, from, reader, buffer);
     if (buffer->scope == IR_GLOBAL && from->missing && is_for_all(call, reader))
         sched_refuse(call, "every thread runs '%s', which uses '%s', but one thread of %s alone runs '%s'",
                      reader->block->name, buffer->name, missing_axis(from), writer->block->name);

@@ -264,6 +264,21 @@ Test(warps, keep_vectors_that_a_thread_reads_itself)
     keeps_meaning(CUDA, text);
 }
 
+/* Statements outside of all launches become a launch of one thread. */
+Test(warps, outside_of_launches_belong_to_one_thread)
+{
+    const char *text = "program p(symbol n, A: f32[n, 4], out B: f32[n, 4]) {\n"
+                       "  for i in 0..n { allocate W: f32[4] @warp {\n"
+                       "    for j in 0..4 { W[j] = A[i, j] }\n"
+                       "    for j in 0..4 { B[i, j] = W[3 - j] }\n"
+                       "  } }\n"
+                       "}\n";
+
+    HAS("allocate W: f32[1, 4] @shared", after("warps", CUDA, text));
+    keeps_meaning(CUDA, text);
+    keeps_meaning(OPENCL, text);
+}
+
 Test(warps, refuse_more_than_the_target_has)
 {
     HAS("buffer 'W' of 8 warps takes 65536 bytes of shared memory, the target has 32768",
