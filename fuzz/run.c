@@ -132,17 +132,19 @@ static bool lacks_barriers(const check *self, int row, const ir_program *program
 
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by
  * the pass that will make it: before `threads`, the partial results of reductions over threads, and their
- * start; from `blocks` to `barriers`, the loops around what one thread does alone, and the barriers. Row -1:
- * the scheduled tree. NULL: that pass cannot. With virtual threads the interpreter runs as though barriers
- * were there. */
+ * start; from `blocks` to `barriers`, the loops around what one thread does alone, the places of warp memory,
+ * and the barriers. (Barriers put allocations around the threads: memory of a warp would be one for all.) Row
+ * -1: the scheduled tree. NULL: that pass cannot. With virtual threads the interpreter runs as though
+ * barriers were there. */
 static const ir_program *runnable(check *self, int row, const ir_program *program)
 {
-    const char *const passes[] = {"threads", "init", "alone", "barriers"};
+    const char *const passes[] = {"threads", "init", "alone", "warps", "barriers"};
     int first = row < row_of("threads") ? 0
                 : row < row_of("init")  ? 1
                 : row < row_of("alone") ? 2
-                                        : 3,
-        end = first < 2 ? 2 : 4;
+                : row < row_of("warps") ? 3
+                                        : 4,
+        end = first < 2 ? 2 : 5;
 
     if (!target_offers(self->t, TARGET_THREADS) || row >= row_of("barriers") || row == row_of("init"))
         return program;

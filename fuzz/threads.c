@@ -7,7 +7,9 @@
  *                            k.1 bound to threads of its own now and then
  *
  * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as
- * the rules ask within one.
+ * the rules ask within one. In nearly half of the cases the threads along x are a warp of 32, which shares
+ * memory of scope warp however many threads lie along y and z. Of fewer threads, the launch is one warp where
+ * x is its only axis.
  */
 #include <string.h>
 
@@ -96,21 +98,6 @@ static void bind_axis(launch *self, const char *loop, int axis)
         launch_around(self, outer, thread_axis[axis]);
 }
 
-/* The threads share the elements of a nest that lies inside the blocks. */
-static void share_among_threads(launch *self, const char *block)
-{
-    const char *loops[MAX_NEST];
-    int n = serial_loops(self, block, false, loops),
-        axis = fuzz_pick(self->p, self->spatial ? self->spatial : 1);
-
-    if (n == 0 || fuzz_odds(self->p, 25))
-        return;
-    const char *const *two = fuzz_apply_split(
-        self->p, fuzz_odds(self->p, 60) ? fuse_first(self, loops, n) : loops[n - 1], self->threads[axis]);
-    if (two)
-        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
-}
-
 static const char *written_by(const launch *self, const char *block)
 {
     const ir_stmt *s = sched_block(self->p->s, block);
@@ -118,10 +105,46 @@ static const char *written_by(const launch *self, const char *block)
     return s && s->block.block->n_writes ? s->block.block->writes[0].buffer->name : NULL;
 }
 
-/* Memory that threads share: of a block, or of a warp, if there is no axis but x. */
+/* Rows that lie apart. */
+static void spread_rows(launch *self, const ir_buffer *buffer)
+{
+    sched_arg arg[] = {{.kind = SCHED_ARG_BUFFER, .name = buffer->name},
+                       {.kind = SCHED_ARG_INT, .i = fuzz_pick(self->p, buffer->n)},
+                       {.kind = SCHED_ARG_INT, .i = 32},
+                       {.kind = SCHED_ARG_INT, .i = 1 + fuzz_pick(self->p, 4)}};
+
+    fuzz_apply(self->p, sched_primitive_named("storage_align"), arg, 4);
+}
+
+/* The threads share the elements of a nest that lies inside the blocks. Of a warp's memory, the threads along
+ * x do, each a single element or a few neighbours at a time. */
+static void share_among_threads(launch *self, const char *block)
+{
+    const char *loops[MAX_NEST];
+    const ir_stmt *stmt = sched_block(self->p->s, block);
+    const ir_buffer *buffer = stmt->block.block->n_writes ? stmt->block.block->writes[0].buffer : NULL;
+    bool warp = buffer && buffer->scope == IR_WARP;
+    int n = serial_loops(self, block, false, loops),
+        axis = warp ? 0 : fuzz_pick(self->p, self->spatial ? self->spatial : 1);
+
+    if (warp && buffer->n > 0 && fuzz_odds(self->p, 10))
+        spread_rows(self, buffer);
+    if (n == 0 || fuzz_odds(self->p, warp ? 8 : 25))
+        return;
+    const char *loop = fuzz_odds(self->p, 60) ? fuse_first(self, loops, n) : loops[n - 1];
+    const char *const *run =
+        warp && fuzz_odds(self->p, 30) ? fuzz_apply_split(self->p, loop, 2 << fuzz_pick(self->p, 2)) : NULL;
+    const char *const *two = fuzz_apply_split(self->p, run ? run[0] : loop, self->threads[axis]);
+    if (two)
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
+}
+
+/* Memory that threads share: of a block, or of a warp, where the threads along x are one. */
 static const char *common_scope(launch *self)
 {
-    return self->spatial == 1 && fuzz_odds(self->p, 35) ? "warp" : "shared";
+    bool rows = self->threads[0] == IR_WARP_THREADS;
+
+    return (rows || self->spatial == 1) && fuzz_odds(self->p, rows ? 70 : 35) ? "warp" : "shared";
 }
 
 /* What a block reads: moved under one of its loops, in shared or local memory. */
@@ -211,6 +234,8 @@ void fuzz_bind_threads(fuzz_stepper *stepper)
 
     for (int i = 0; i < N_AXES; i++)
         l.threads[i] = counts[fuzz_pick(stepper, i ? 3 : BASE_COUNT(counts))];
+    if (fuzz_odds(stepper, 45))
+        l.threads[0] = IR_WARP_THREADS;
     for (int i = n - 1; i >= 0 && !stepper->broken; i--)
         if (fuzz_count_stmts(sched_tree(stepper->s)->body) < 400 && sched_block(stepper->s, blocks[i]) &&
             !is_launched(&l, blocks[i]))

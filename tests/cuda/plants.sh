@@ -16,19 +16,19 @@ fi
 cat >"$out/from" <<'END'
 source_guard 0 2
 source_axis 0 2
-source_end 11 2
-source_parens 15 2
+source_end 13 2
+source_parens 3 2
 source_args 0 2
 source_arms 1 2
-source_else 23 2
+source_else 15 2
 source_floor 13 2
-source_nan 1 2
-source_less 1 2
+source_nan 0 2
+source_less 0 2
 cuda_barrier 0 2
-warps_lane 9 3
-split_workspace 10 2
-split_sequence 12 2
-split_loop 11 2
+warps_lane 12 3
+split_workspace 3 2
+split_sequence 3 2
+split_loop 15 2
 split_grid 0 2
 END
 while read -r fault first cases; do
