@@ -70,7 +70,15 @@ typedef enum {
     IR_N_OPS
 } ir_op;
 
-enum { IR_COMMUTES = 1, IR_ASSOCIATES = 2, IR_LAZY = 4, IR_EFFECT = 8, IR_ZERO_FAILS = 16 };
+enum {
+    IR_COMMUTES = 1,
+    IR_ASSOCIATES = 2,
+    IR_LAZY = 4,
+    IR_EFFECT = 8,
+    IR_ZERO_FAILS = 16,
+    IR_LANES = 32,
+    IR_FLOAT_LANES = 64
+};
 
 typedef enum { IR_FORM_NODE, IR_I1, IR_I2, IR_I3, IR_I4, IR_I5, IR_I6, IR_I7, IR_I8, IR_PRE, IR_FUN } ir_form;
 typedef enum { IR_OPERANDS_NODE, IR_NUM, IR_INTS, IR_FLT, IR_BOOL, IR_ANY, IR_COND } ir_operands;
@@ -90,6 +98,14 @@ extern const ir_op_info ir_ops[IR_N_OPS];
 static inline bool ir_is_op(ir_op op)
 {
     return op > IR_REDUCE && op < IR_N_OPS;
+}
+/* Whether kernels in text may have the operation on vectors of the dtype, with the meaning that it has for
+ * each element. */
+static inline bool ir_has_vectors(ir_op op, base_dtype dtype)
+{
+    int needed = base_is_float(dtype) ? IR_LANES | IR_FLOAT_LANES : IR_LANES;
+
+    return ir_is_op(op) && (ir_ops[op].flags & needed) != 0;
 }
 
 /* What a node holds somewhere inside, itself included. */

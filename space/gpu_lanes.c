@@ -36,30 +36,8 @@ static bool lies_in_rows(tec_context *cx, const ir_buffer *buffer, const ir_expr
            extent % SPACE_GPU_LANES == 0 && base_dtype_bytes(buffer->dtype) == LANE_BYTES;
 }
 
-/* Operations that the printers have vectors of (has_vectors in targets/source/vector.c), for element-wise
- * stages as models have them. A stage with any other keeps single elements. */
-static bool is_arithmetic(const ir_expr *expr)
-{
-    switch (expr->op) {
-    case IR_ADD:
-    case IR_SUB:
-    case IR_MUL:
-    case IR_NEG:
-    case IR_MIN:
-    case IR_MAX: return true;
-    case IR_DIV:
-    case IR_FMA:
-    case IR_ABS:
-    case IR_SQRT:
-    case IR_EXP:
-    case IR_TANH:
-    case IR_SIGMOID:
-    case IR_ERF: return base_is_float(expr->dtype);
-    default: return false;
-    }
-}
-
-/* What moves with x is arithmetic on elements of 4 bytes, or a load of one; the rest may be anything. */
+/* What moves with x is arithmetic on elements of 4 bytes that has vectors, or a load of an element; the rest
+ * may be anything. */
 static bool visit(ir_walk *walk, const ir_expr *expr)
 {
     lanes *self = (lanes *)walk;
@@ -71,7 +49,7 @@ static bool visit(ir_walk *walk, const ir_expr *expr)
     walk->stop |=
         base_dtype_bytes(expr->dtype) != LANE_BYTES ||
         !(load ? !expr->load.mask && lies_in_rows(walk->cx, expr->load.buffer, expr->load.index, self->x)
-               : is_arithmetic(expr));
+               : ir_has_vectors(expr->op, expr->dtype));
     return !load && !walk->stop;
 }
 

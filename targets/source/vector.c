@@ -95,21 +95,6 @@ static bool fits_arm(const vector *self, const ir_expr *expr)
     return !w.walk.stop;
 }
 
-/* Whether the operation takes vectors with the meaning that it has for each element. */
-static bool has_vectors(const source_printer *printer, ir_op op, base_dtype dtype)
-{
-    switch (op) {
-    case IR_ADD:
-    case IR_SUB:
-    case IR_MUL:
-    case IR_NEG:
-    case IR_MIN:
-    case IR_MAX: return true;
-    case IR_DIV: return base_is_float(dtype);
-    default: return base_is_float(dtype) && printer->d->function(op, dtype) != NULL;
-    }
-}
-
 /* From ints to floats, which rounds once, or to wider ints. */
 static bool fits_cast(const vector *self, base_dtype from, base_dtype to)
 {
@@ -150,8 +135,7 @@ static bool fits_node(const vector *self, const ir_expr *expr)
                fits(self, expr->arg[1]) && fits(self, expr->arg[2]);
     if (expr->op == IR_CAST)
         return fits_cast(self, expr->arg[0]->dtype, expr->dtype) && fits(self, expr->arg[0]);
-    if (!ir_is_op(expr->op) || !vector_type(self, expr->dtype) ||
-        !has_vectors(self->p, expr->op, expr->dtype))
+    if (!ir_has_vectors(expr->op, expr->dtype) || !vector_type(self, expr->dtype))
         return false;
     for (int i = 0; i < ir_ops[expr->op].arity; i++)
         if (!base_dtype_same(expr->arg[i]->dtype, expr->dtype) || !fits(self, expr->arg[i]))
