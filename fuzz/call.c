@@ -161,20 +161,21 @@ bool fuzz_call_elsewhere(tec_context *cx, const fuzz_elsewhere *there, int threa
 typedef struct {
     tec_array *array;
     unsigned char *bytes; /* what was put there, and later what is there */
-    size_t size;
-    DLTensor tensor; /* over `bytes` */
+    size_t size, margin;  /* the latter in front */
+    DLTensor tensor;      /* over `bytes` */
     int64_t shape[1];
 } framed;
 
 /* In the memory of a device there are no guard pages, so the argument lies between two margins of known
- * bytes. */
-static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const guarded *self,
+ * bytes. The first one is `margin` bytes long, so that an argument may begin between two vectors. */
+static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const guarded *self, size_t margin,
                         DLTensor *tensor, tec_error *err)
 {
-    fr->size = self->bytes + 2 * (size_t)MARGIN;
+    fr->margin = margin;
+    fr->size = self->bytes + margin + MARGIN;
     fr->bytes = base_alloc(cx, fr->size);
     memset(fr->bytes, FILL, fr->size);
-    memcpy(fr->bytes + MARGIN, self->data, self->bytes);
+    memcpy(fr->bytes + margin, self->data, self->bytes);
     fr->shape[0] = (int64_t)fr->size;
     fr->tensor = (DLTensor){
         .data = fr->bytes, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLUInt, 8, 1}, .shape = fr->shape};
@@ -183,7 +184,7 @@ static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const g
         return false;
     tensor->data = tec_array_tensor(fr->array)->data;
     tensor->device = tec_array_tensor(fr->array)->device;
-    tensor->byte_offset = MARGIN;
+    tensor->byte_offset = margin;
     return true;
 }
 
@@ -192,10 +193,18 @@ static bool close_framed(framed *fr, const guarded *self, tec_error *err)
 {
     bool whole = tec_tensor_copy(&fr->tensor, tec_array_tensor(fr->array), err);
 
-    for (int i = 0; i < MARGIN && whole; i++)
-        whole = fr->bytes[i] == FILL && fr->bytes[fr->size - 1 - (size_t)i] == FILL;
-    memcpy(self->data, fr->bytes + MARGIN, self->bytes);
+    for (size_t i = 0; i < fr->size && whole; i++)
+        whole = (i >= fr->margin && i < fr->margin + self->bytes) || fr->bytes[i] == FILL;
+    memcpy(self->data, fr->bytes + fr->margin, self->bytes);
     return whole;
+}
+
+/* Every second argument begins an element behind a multiple of any vector, unless it is declared aligned. */
+static size_t margin_of(const fuzz_data *data, int i)
+{
+    const ir_buffer *buffer = data->tree->params[i].buffer;
+
+    return MARGIN + (i % 2 && buffer->align == 0 ? (size_t)base_dtype_bytes(buffer->dtype) : 0);
 }
 
 /* As fuzz_call, with arguments in the memory of a device. */
@@ -211,7 +220,8 @@ bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *function, f
     for (int i = 0; i < data->n; i++) {
         args[i] = &tensors[i];
         good = good && open_argument(cx, data, i, &g[i], &tensors[i]) &&
-               (!data->tree->params[i].buffer || open_framed(cx, &fr[i], device, &g[i], &tensors[i], &err));
+               (!data->tree->params[i].buffer ||
+                open_framed(cx, &fr[i], device, &g[i], margin_of(data, i), &tensors[i], &err));
     }
     good = good && tec_function_call(function, args, data->n, &err);
     for (int i = 0; i < data->n && good; i++)

@@ -23,8 +23,11 @@ static bool check_choice(const tec_executor *ex, const tec_run_options *options,
 {
     const tec_device *given = options ? options->device : NULL;
 
-    if (!given || given->kind->type == kDLCPU)
+    if (!given || (given->kind->type == kDLCPU && ex->graph->n_sites == 0))
         return true;
+    if (given->kind->type == kDLCPU)
+        return rt_fail(err, TEC_UNSUPPORTED, "graph '%s' was compiled for '%s' and cannot run on %s alone",
+                       ex->graph->name, ex->desc->target, given->info.name);
     for (int32_t i = 0; i < ex->graph->n_sites; i++)
         if (strcmp(ex->graph->sites[i].device, given->kind->name) == 0)
             return true;

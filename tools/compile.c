@@ -112,19 +112,13 @@ static graph_place_rule place_rule(const char *given)
                                                    : GRAPH_FEWEST_COPIES;
 }
 
-/* Where tensor cores may round products of f32 but no schedule takes them, the module is an exact one. */
 static void report_tf32(const char *model, const graph_kernels *kernels)
 {
     int n = 0;
 
     for (int i = 0; i < kernels->entries.n; i++)
         n += hw_rounds_to_tf32(((const graph_kernel_entry *)kernels->entries.at[i])->unit.tree);
-    if (n == 0)
-        fprintf(stderr, "%s: precision tf32 changes nothing: no schedule has a product by tensor cores\n",
-                model);
-    else
-        fprintf(stderr, "%s: precision tf32: %d of %d kernels round products of f32\n", model, n,
-                kernels->entries.n);
+    tool_report_tf32(model, n, kernels->entries.n);
 }
 
 /* Signals are held while the module is written: an interrupt leaves either the old file or the new one.

@@ -15,6 +15,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "compiler/generators.h"
 #include "fuzz/fuzz.h"
 #include "lower/pass.h"
 #include "schedule/primitive.h"
@@ -499,7 +500,11 @@ static int fuzz(tally *sum)
 static int work(const tally *sum)
 {
     const settings *s = sum->s;
-    tool_fuzz_server server = {.address = s->rpc, .key_file = s->key_file, .compile_only = s->compile_only};
+    const char *kind = comp_codegen(sum->t)->device;
+    tool_fuzz_server server = {.address = s->rpc,
+                               .key_file = s->key_file,
+                               .device = kind ? base_format(sum->cx, "%s:0", kind) : NULL,
+                               .compile_only = s->compile_only};
 
     return s->file
                ? tool_fuzz_work_file(sum->t, sum->cx, &server, s->file)

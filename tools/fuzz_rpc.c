@@ -20,7 +20,8 @@ static bool enter(tool_fuzz_server *server, tec_error *err)
         return true;
     server->connection =
         tec_rpc_connect(server->address, &(tec_rpc_options){.key_file = server->key_file}, err);
-    server->session = server->connection ? tec_rpc_open(server->connection, NULL, err) : NULL;
+    tec_rpc_session_options options = {.device = server->device};
+    server->session = server->connection ? tec_rpc_open(server->connection, &options, err) : NULL;
     if (!server->session)
         tool_fuzz_leave(server);
     return server->session != NULL;

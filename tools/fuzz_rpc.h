@@ -13,6 +13,7 @@
 
 typedef struct {
     const char *address, *key_file; /* address NULL: no server */
+    const char *device;             /* of the server, "opencl:0"; NULL: its CPU */
     bool compile_only;              /* no server, and code is not called on this machine either */
     tec_rpc *connection;            /* made when first needed, and anew after a crash */
     tec_rpc_session *session;

@@ -277,3 +277,13 @@ void tool_print_graph(const rt_graph_desc *graph)
     print_tensors("input", graph, graph->inputs, graph->n_inputs);
     print_tensors("output", graph, graph->outputs, graph->n_outputs);
 }
+
+void tool_report_tf32(const char *model, int rounded, int kernels)
+{
+    if (rounded == 0)
+        fprintf(stderr, "%s: precision tf32 changes nothing: no schedule has a product by tensor cores\n",
+                model);
+    else
+        fprintf(stderr, "%s: precision tf32: %d of %d kernels round products of f32\n", model, rounded,
+                kernels);
+}

@@ -11,6 +11,9 @@
 
 void tool_report_module(tec_context *cx, const rt_module_desc *module, const char *path, double seconds,
                         bool json, bool quiet);
+/* Of --precision tf32: how many of the kernels round products of f32. Where no schedule takes tensor cores,
+ * they are exact ones. */
+void tool_report_tf32(const char *model, int rounded, int kernels);
 void tool_print_timing(const char *what, const tec_timing *timing, double flops, bool json);
 /* Of a program: kernels and instructions, the shares of kernels, shape kernels, memory and control, and the
  * memory and copies of the last run, unless `counts` is NULL. */

@@ -7,6 +7,7 @@
 
 #include "autotune/explorer.h"
 #include "autotune/source.h"
+#include "hardware/hardware.h"
 #include "jobs/job.h"
 #include "pool/pool.h"
 #include "tools/command.h"
@@ -17,6 +18,7 @@
 #include "tools/key_file.h"
 #include "tools/limits.h"
 #include "tools/ranges.h"
+#include "tools/report.h"
 #include "tools/stop.h"
 #include "tools/tune_show.h"
 
@@ -156,6 +158,22 @@ static int fail(const run *self)
     return tool_fail_dims("tune", self->cx, &self->s->dims);
 }
 
+/* What compile would say of the model with the schedules that stand now. */
+static void report_tf32(run *self)
+{
+    int n = 0, total = job_tasks_of(self->job).n;
+
+    for (int i = 0; i < total; i++) {
+        const tune_state *state = tune_session_task(self->show.session, i);
+        sched *s = tune_task_schedule(self->cx, state->task);
+
+        sched_replay(s, "schedule", state->stands ? state->stands : state->task->default_trace);
+        n += hw_rounds_to_tf32(sched_tree(s));
+        sched_clear(s);
+    }
+    tool_report_tf32(self->path, n, total);
+}
+
 /* Why tuning ended, and the table of what it found. */
 static int report(run *self, tune_end end)
 {
@@ -170,6 +188,8 @@ static int report(run *self, tune_end end)
     if (end == TUNE_STOPPED)
         return TOOL_FAILED;
     tool_tune_table(&self->show);
+    if (job_spec_of(self->job)->from.target->precision == TARGET_TF32)
+        report_tf32(self);
     return TOOL_OK;
 }
 

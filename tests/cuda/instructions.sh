@@ -2,15 +2,8 @@
 # instructions -- each instruction of the table for CUDA: 200 random cases of it in the emulation, each a block of one launch,
 # give what plain loops give; and NVRTC's machine code has the instruction, disassembled.
 set -eu
-: "${TEC:?}" "${TEC_BUILD_DIR:?}"
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-kernels=tests/cuda/kernels
-emulator=$TEC_BUILD_DIR/tests/cuda
-nvdisasm=nvdisasm
-for folder in build/cuda /usr/local/cuda/bin; do
-    [ ! -x "$folder/nvdisasm" ] || nvdisasm=$folder/nvdisasm
-done
+. tests/cuda/emulation.inc
+. tests/cuda/disassembly.inc
 
 fail() {
     echo "instructions: $*" >&2
@@ -30,17 +23,7 @@ emulated() {
 contains() {
     local name=$1 arch=$2
     shift 2
-    [ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
-    "$TEC" te "${name:-$dir/k.te}" --target "cuda -arch=$arch" -o "$dir/k.tec" 2>"$dir/out" || fail "NVRTC: $arch"
-    python3 - "$dir/k.tec" "$dir/k.cubin" <<'END'
-import struct, sys
-data = open(sys.argv[1], "rb").read()
-at = data.find(b"\x7fELF", 1)
-while at >= 0 and struct.unpack_from("<H", data, at + 18)[0] != 190:
-    at = data.find(b"\x7fELF", at + 1)
-open(sys.argv[2], "wb").write(data[at:])
-END
-    "$nvdisasm" -c "$dir/k.cubin" >"$dir/out" 2>&1 || fail "cannot disassemble (scripts/packages --install cuda)"
+    disassemble "${name:-$dir/k.te}" "cuda -arch=$arch"
     for instruction in "$@"; do
         grep -qF " $instruction" "$dir/out" || fail "no $instruction in $(head -n 1 "$dir/k.te")"
     done

@@ -53,6 +53,8 @@ says "target $target -precision=tf32" "$TEC" inspect "$dir/k.tec"
 says '1 passed, 0 failed, 0 unsupported' "$TEC" check tests/models/digits --target "$target" --precision fast
 small=/usr/share/libonnx-testdata/data/node/test_gemm_all_attributes/model.onnx
 "$TEC" tune $small --target "$target" --precision fast --trials 1 --records "$dir/records" >"$dir/out" 2>&1 || { cat "$dir/out"; fail "tune"; }
+says 'precision tf32 changes nothing: no schedule has a product by tensor cores' \
+    "$TEC" tune $small --target "$target" --precision tf32 --trials 1 --records "$dir/rounded"
 says "it has records of 1 kernel for '$target -precision=fast'; those for this target, '$target', are of: nothing" \
     "$TEC" compile $small --target "$target" --records "$dir/records" -o "$dir/k.tec"
 says ' 0 of 1 kernels have no record' "$TEC" compile $small --target "$target" --precision fast --records "$dir/records" -o "$dir/k.tec"

@@ -54,6 +54,7 @@ for kernel in warp_rows warp_turn; do
 done
 same scan --dim n=5
 same edges --dim n=21
+same depthwise_vectors --dim n=3
 # Below 2^15 rows and columns indices have 32 bits, beyond that 64.
 same far --dim n=5 --dim m=9
 same far --dim n=1099511627776 --dim m=9

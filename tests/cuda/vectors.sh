@@ -3,10 +3,7 @@
 # with the results of single elements. Lanes that are no neighbours, or whose vectors do not begin at multiples, stay apart.
 set -eu
 . tests/cuda/emulation.inc
-nvdisasm=nvdisasm
-for folder in build/cuda /usr/local/cuda/bin; do
-    [ ! -x "$folder/nvdisasm" ] || nvdisasm=$folder/nvdisasm
-done
+. tests/cuda/disassembly.inc
 
 fail() {
     echo "vectors: $*" >&2
@@ -16,7 +13,7 @@ fail() {
 
 # checked WHAT REQUESTS SED: of the kernel so edited, with n = 3 rows; how often warps ask for global memory.
 checked() {
-    sed "$3" $kernels/vectors.te >"$dir/k.te"
+    sed "$3" "${kernel:-$kernels/vectors.te}" >"$dir/k.te"
     rm -f "$dir/counts"
     TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
         "$TEC" te "$dir/k.te" --target "cuda -arch=sm_80" --dim n=3 --check >"$dir/out" 2>&1 || fail "$1"
@@ -33,16 +30,7 @@ machine() {
     for arch in sm_75 sm_80 sm_90; do
         "$TEC" te "$dir/k.te" --target "cuda -arch=$arch" --emit registers >"$dir/out" || fail "$name for $arch"
         if grep -v ' 0 bytes spilled' "$dir/out"; then fail "$name for $arch spills"; fi
-        "$TEC" te "$dir/k.te" --target "cuda -arch=$arch" -o "$dir/k.tec" || fail "$name for $arch"
-        python3 - "$dir/k.tec" "$dir/k.cubin" <<'END'
-import struct, sys
-data = open(sys.argv[1], "rb").read()
-at = data.find(b"\x7fELF", 1)
-while at >= 0 and struct.unpack_from("<H", data, at + 18)[0] != 190:
-    at = data.find(b"\x7fELF", at + 1)
-open(sys.argv[2], "wb").write(data[at:])
-END
-        "$nvdisasm" -c "$dir/k.cubin" >"$dir/out" 2>&1 || fail "cannot disassemble (scripts/packages --install cuda)"
+        disassemble "$dir/k.te" "cuda -arch=$arch"
         for instruction in "$@"; do
             grep -qE " $instruction" "$dir/out" || fail "no $instruction in $name for $arch"
         done
@@ -66,10 +54,23 @@ for type in i8 u8; do
     done
 done
 machine "u8 x 16" 'LDG\.E\.128' 'STG\.E\.128'
+for type in i16 u16; do
+    for lanes in 2 4 8 16; do # 16: two pieces of 16 bytes
+        checked "$type x $lanes" $((288 / (lanes < 8 ? lanes : 8))) "s/f32/$type/g; s/0\\.5/$type(7)/; s/2\\.0/$type(99)/
+            s/exp(C\\[y, x\\])/C[y, x] * B[y, x]/; s/ \\/ 3\\.0//; s/32, 4/32, $lanes/"
+    done
+done
+machine "u16 x 16" 'LDG\.E\.128' 'STG\.E\.128'
+# Floats of 16 bits are computed with as f32, one by one.
+for type in f16 bf16; do checked "$type x 4" 288 "s/\\([0-9]\\.[0-9]\\)/$type(\\1)/g; s/: f32/: $type/g"; done
 checked "i64 x 2" 144 's/f32/i64/g; s/0\.5/i64(7)/; s/2\.0/i64(1234567890123)/; s/exp(C\[y, x\])/-C[y, x]/; s/ \/ 3\.0//; s/32, 4/32, 2/'
 # A row of 1,022: every second one begins between two vectors, and each element is asked for by itself; the last of a
 # row are guarded, one by one.
 checked "rows that are no vectors" 288 's/1024/1022/g'
+# Channels of a depthwise convolution, four by four: for each of 3 * 4 places 9 of X and of W, and a result; 16 threads or 64.
+cp tests/tools/gpu/depthwise_vectors.te "$dir/depthwise.te"
+kernel=$dir/depthwise.te checked "depthwise x 4" 228 ''
+kernel=$dir/depthwise.te checked "depthwise" 456 's/vectorize(c2)/unroll(c2)/; s/_, 4)/_, 1)/; s/vectorize(Y.c)/unroll(Y.c)/'
 # Casts: the vectors of both types.
 checked "from ints to floats" 72 's/A: f32/A: i8/; s/A\[y, x\]/f32(A[y, x])/g'
 echo "vectors: ok"

@@ -108,6 +108,11 @@ C
 cc -shared -fPIC -O1 "$dir/flip.c" -o "$dir/flip.so" -ldl
 printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' "$dir/flip.so" "$TEC_BUILD_DIR/rpc_server" >"$dir/session"
 chmod 755 "$dir" "$dir/session" "$dir/flip.so"
+
+# A session for a target of another kind of device is on that device. Its driver keeps code in the session's folder, which others than the owner reach.
+"$TEC" fuzz --cases 3 --target opencl --rpc "$alone" --key-file "$keys" --keep "$dir" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
+grep -q ", 0 invalid, 0 wrong" "$dir/out" || fail "$(cat "$dir/out")"
+
 mkdir "$dir/faulty"
 "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0 --key-file "$keys" --folder "$dir/faulty" --session-program "$dir/session" \
     >"$dir/faulty.out" 2>"$dir/faulty.log" &

@@ -41,6 +41,7 @@ same scatter
 same strided --dim m=10
 same grids --dim n=5
 same vectors --dim n=5
+same depthwise_vectors --dim n=3
 # GPUs compute indices in 32 bits, where these are enough.
 for n in 5 1099511627776; do target="opencl -device=mali" same far --dim "n=$n" --dim m=9; done
 "$TEC" te tests/tools/gpu/map.te --target opencl --emit opencl >"$dir/out"
@@ -76,6 +77,10 @@ sed '/^schedule/,$d' "$dir/half.te" >"$dir/host.te"
 "$TEC" te "$dir/host.te" -o "$dir/host.tec" 2>"$dir/out" || { cat "$dir/out"; fail "no module for the CPU"; }
 if "$TEC" run "$dir/host.tec" --device opencl:0 >"$dir/out" 2>&1; then fail "a function of the CPU ran on a device"; fi
 grep -q "'half' was compiled for the CPU and cannot run on opencl:0" "$dir/out" || { cat "$dir/out"; fail "does not say that it is for the CPU"; }
+# A model for a device does not run on the CPU, whether or not a driver is there.
+"$TEC" compile tests/models/digits/model.onnx --target opencl --quiet -o "$dir/model.tec" 2>"$dir/out" || { cat "$dir/out"; fail "no model"; }
+if "$TEC" run "$dir/model.tec" --device cpu >"$dir/out" 2>&1; then fail "a model for a device ran on the CPU"; fi
+grep -q "was compiled for 'opencl -device=generic' and cannot run on cpu:0 alone" "$dir/out" || { cat "$dir/out"; fail "does not say what the model is for"; }
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 if grep -q 'not called' "$dir/out"; then fail "random kernels are compiled only"; fi
