@@ -11,8 +11,8 @@ reason_private 0 3
 reason_owned 0 4
 reason_once 65 4
 reason_combined 23 4
-reason_parts 0 4
-reason_shared 80 4
+reason_parts 3 4
+reason_shared 20 4
 reason_init 8 3
 reason_guard 29 4
 reason_within 5 4
