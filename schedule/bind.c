@@ -169,6 +169,25 @@ bool sched_inner_work_is_common(sched_call *call, const ir_program *program, con
     return true;
 }
 
+/* A loop of one iteration over the axis around another loop: the first thread runs it alone. So the threads
+ * of a loop inside would do one share of the work and leave the others undone:
+ *
+ *     for S.first.z in 0..1 threadIdx.z { for ax in 0..3 threadIdx.z { tile[ax] = .. } }     tile[0] alone
+ */
+static bool need_no_lone_thread(sched_call *call, const sched_path *at, ir_how how)
+{
+    const ir_stmt *l = sched_end(at);
+
+    for (int i = 0; i < at->n - 1 && !ir_is_value(l->loop.extent, 1); i++) {
+        const ir_stmt *around = at->link[i].stmt;
+
+        if (around->kind == IR_FOR && around->loop.how == how && ir_is_value(around->loop.extent, 1))
+            return sched_refuse(call, "'%s' lies in '%s', which the first thread of %s runs alone",
+                                l->loop.var->var.name, around->loop.var->var.name, ir_how_text(how));
+    }
+    return true;
+}
+
 /* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all
  * of them use. Two situations lead here: the new loop stands inside a loop over its axis, or around one. In
  * the first the refusal names the outer loop instead of the block whose work differs. */
@@ -181,6 +200,8 @@ static bool need_axis_free(sched_call *call, const sched_path *at, ir_how how)
 
     if (!sched_is_threads(how))
         return sched_need_none_around(call, at, how);
+    if (!need_no_lone_thread(call, at, how))
+        return false;
     for (int i = 0; above && i < all.n; i++)
         if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(call, &all.at[i], above, l, how)) {
             call->reason = NULL;
