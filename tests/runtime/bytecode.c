@@ -309,7 +309,7 @@ static tec_module *load_of_three(program *p, rt_function_desc *kernel, int32_t w
 /* x + 1 of a constant, whatever the input is. */
 Test(bytecode, kernels_take_constants)
 {
-    static const float data[] = {41, 41, 41};
+    static const float data[] = {41, 41, 41, 41};
     static const int64_t three[] = {3}, four[] = {4};
     rt_constant_desc constant = {.dtype = BASE_F32, .rank = 1, .shape = three, .data = data};
     rt_function_desc kernel;
