@@ -22,6 +22,7 @@
 #include "graph/plan.h"
 #include "graph/program.h"
 #include "ir/build.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 
 /* ---- memory and kernels ---- */
@@ -38,7 +39,8 @@ static bool is_whole(const graph_code *code, const graph_body *body, int index)
         node = body->nodes.at[index];
         if (node->kind == GRAPH_ALLOC_TENSOR && node->in[0] == storage->out[0])
             return ir_is_int(graph_attribute(node, "offset")->exprs[0], &offset) && offset == 0 &&
-                   ir_same(storage->out[0]->type.dim[0], graph_type_bytes(code->cx, &node->out[0]->type));
+                   ir_prove_equal(ir_facts_new(code->cx, NULL), storage->out[0]->type.dim[0],
+                                  graph_type_bytes(code->cx, &node->out[0]->type));
     }
     return false;
 }
