@@ -372,6 +372,22 @@ static void put_whole(program *p, const int32_t *words)
     memcpy(p->code + 33, words, 12 * sizeof *words);
 }
 
+/* The program gives what its own instructions give. `expected`: the text of the instruction at `at`. */
+static void runs_whole(const int32_t *words, int at, const char *expected)
+{
+    program p;
+    char text[256];
+    float first = 0;
+
+    put_whole(&p, words);
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+    cr_assert_float_eq(first, 5, 0);
+    tec_module_free(m);
+    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], at, text, sizeof text), expected);
+}
+
 static void refuses_whole(const int32_t *words, const char *message)
 {
     program p;
@@ -390,18 +406,8 @@ Test(bytecode, a_tensor_and_its_storage_may_be_made_at_once)
                          number[] = {RT_NEW_TENSOR, 5, 1, 3, RT_FREE, 0, RT_FREE, 0, RT_FREE, 0, RT_FREE, 0},
                          vector[] = {RT_NEW_TENSOR_REG, 9, 1,       1, RT_FREE, 0,
                                      RT_FREE,           0, RT_FREE, 0, RT_FREE, 0};
-    program p;
-    char text[256];
-    float first = 0;
 
-    put_whole(&p, whole);
-    tec_module *m = load(&p);
-    cr_assert(m, "%s", err.text);
-    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
-    cr_assert_float_eq(first, 5, 0);
-    tec_module_free(m);
-    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], 33, text, sizeof text),
-                     "r9 = new_tensor_reg (r5)");
+    runs_whole(whole, 33, "r9 = new_tensor_reg (r5)");
     refuses_whole(rank, "word 33 (new_tensor_reg): 2 extents; r9 has 1");
     refuses_whole(number, "word 33 (new_tensor): r5 is of the wrong kind");
     refuses_whole(vector, "word 33 (new_tensor_reg): r1 is of the wrong kind");
@@ -413,17 +419,8 @@ Test(bytecode, several_objects_are_freed_at_once)
                          unset[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 9, RT_FREE, 2, 3, 3},
                          used[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 9, RT_FREE, 0, RT_FREE, 0},
                          good[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 6, 3, 3, 3, 3, 3, 3};
-    program p;
-    char text[256];
-    float first = 0;
 
-    put_whole(&p, good);
-    tec_module *m = load(&p);
-    cr_assert(m, "%s", err.text);
-    cr_assert(run(m, 2, 3, &alone, &first), "%s", err.text);
-    tec_module_free(m);
-    cr_assert_str_eq(rt_instruction_text(&p.m.program, &p.functions[0], 37, text, sizeof text),
-                     "free (r3, r3, r3, r3, r3, r3)");
+    runs_whole(good, 37, "free (r3, r3, r3, r3, r3, r3)");
     refuses_whole(number, "word 37 (free): r7 holds no object");
     refuses_whole(unset, "word 41 (free): r3 is read before it is set");
     refuses_whole(used, "word 45 (invoke_packed): r9 is read before it is set");
