@@ -29,34 +29,82 @@ typedef struct {
 
 /* ---- which loops ---- */
 
+/* Axes of threads as bits, and the number of threads along x. */
+enum { X = 1 };
+
+typedef struct {
+    int axes;
+    int64_t row;   /* the most along x; 0 without a loop over x */
+    bool constant; /* `row` is known */
+} threads;
+
+static threads with_loop(threads around, const ir_stmt *loop)
+{
+    int64_t extent = 0;
+
+    around.axes |= 1 << (loop->loop.how - IR_THREAD_X);
+    if (loop->loop.how == IR_THREAD_X) {
+        around.constant = around.constant && ir_is_int(loop->loop.extent, &extent);
+        around.row = extent > around.row ? extent : around.row;
+    }
+    return around;
+}
+
+static threads union_of(threads left, threads right)
+{
+    return (threads){.axes = left.axes | right.axes,
+                     .row = left.row > right.row ? left.row : right.row,
+                     .constant = left.constant && right.constant};
+}
+
 typedef struct {
     ir_walk w;
-    int axes;      /* of the threads, as bits */
-    int64_t row;   /* the most threads along x */
-    bool constant; /* `row` is known */
-} axis_walk;
+    const ir_buffer *buffer; /* NULL: every thread loop counts as a use */
+    threads around, all;
+} thread_walk;
 
-static bool note_axes(ir_walk *walk, const ir_stmt *stmt)
+static void note_use(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes)
 {
-    axis_walk *self = (axis_walk *)walk;
-    int64_t extent;
+    thread_walk *self = (thread_walk *)walk;
+
+    if (buffer == self->buffer)
+        self->all = union_of(self->all, self->around);
+    (void)index;
+    (void)writes;
+}
+
+/* A loop over threads is walked with a memo of its own, since such loops may share an expression. */
+static bool note_loop(ir_walk *walk, const ir_stmt *stmt)
+{
+    thread_walk *self = (thread_walk *)walk;
+    threads around = self->around;
+    base_map seen = walk->seen;
 
     if (!lower_is_thread(stmt))
         return true;
-    self->axes |= 1 << (stmt->loop.how - IR_THREAD_X);
-    if (stmt->loop.how != IR_THREAD_X)
-        return true;
-    self->constant = self->constant && ir_is_int(stmt->loop.extent, &extent);
-    self->row = self->constant && extent > self->row ? extent : self->row;
-    return true;
+    self->around = with_loop(around, stmt);
+    if (!self->buffer)
+        self->all = union_of(self->all, self->around);
+    walk->seen = (base_map){0};
+    ir_walk_stmt(walk, stmt->loop.body);
+    walk->seen = seen;
+    self->around = around;
+    return false;
 }
 
-static axis_walk axes_in(tec_context *cx, const ir_stmt *stmt)
+/* The threads of all loops in the statement, or of those around uses of the buffer. */
+static threads threads_in(tec_context *cx, const ir_stmt *stmt, const ir_buffer *buffer)
 {
-    axis_walk a = {.w = {.stmt = note_axes, .expr = ir_skip_expr, .cx = cx}, .constant = true};
+    thread_walk a = {.w = {.stmt = note_loop,
+                           .expr = buffer ? NULL : ir_skip_expr,
+                           .touch = buffer ? note_use : NULL,
+                           .cx = cx},
+                     .buffer = buffer,
+                     .around.constant = true,
+                     .all.constant = true};
 
     ir_walk_stmt(&a.w, stmt);
-    return a;
+    return a.all;
 }
 
 /* Loops of which each iteration had memory of its own in this scope, so that the global buffer needs a
@@ -72,28 +120,42 @@ static bool has_own(const ir_stmt *stmt, ir_scope scope)
            (scope == IR_LOCAL && (lower_is_thread(stmt) || stmt->loop.how == IR_VECTORISED));
 }
 
+/* Whether a part for each iteration of y and z around a warp's memory is a part for each warp that uses it.
+ * Without such an iteration, the uses are by the first threads along y and z: by one warp, if x has no more
+ * than its threads. With them, threads along x must fill warps, so that none reaches over two rows. Loops
+ * over y or z further inside would let several warps use one part. */
+static bool tells_warps_apart(threads launch, threads uses, int axes_around)
+{
+    int rows = axes_around & ~X;
+
+    return (uses.axes & ~(axes_around | X)) == 0 && uses.constant && uses.row <= IR_WARP_THREADS &&
+           (rows == 0 || (launch.constant && launch.row % IR_WARP_THREADS == 0 && launch.row > 0));
+}
+
 /* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
  * loop of the path is over would share one part. */
 static bool take_loops(spiller *sp, const base_vec *around)
 {
-    enum { X = 1 };
+    tec_context *cx = sp->rw.cx;
     int axes = 0;
-    axis_walk all = {0};
+    const ir_stmt *launch = NULL;
 
     for (int i = 0; i < around->n; i++) {
         const ir_stmt *stmt = around->at[i];
 
         if (lower_is_thread(stmt))
             axes |= 1 << (stmt->loop.how - IR_THREAD_X);
-        if (all.axes == 0 && (lower_is_thread(stmt) || lower_launches_blocks(sp->rw.cx, stmt)))
-            all = axes_in(sp->rw.cx, stmt);
+        if (!launch && (lower_is_thread(stmt) || lower_launches_blocks(cx, stmt)))
+            launch = stmt;
         if (has_own(stmt, sp->old->scope))
-            base_push(sp->rw.cx, &sp->loops, stmt);
+            base_push(cx, &sp->loops, stmt);
     }
-    if (sp->old->scope == IR_WARP)
-        return (axes | X) == (all.axes | X) && all.constant &&
-               (all.row == IR_WARP_THREADS || (all.row < IR_WARP_THREADS && (all.axes | X) == X));
-    return sp->old->scope == IR_SHARED || axes == all.axes;
+    if (sp->old->scope == IR_SHARED)
+        return true;
+    threads all = launch ? threads_in(cx, launch, NULL) : (threads){0};
+    return sp->old->scope == IR_WARP
+               ? tells_warps_apart(all, launch ? threads_in(cx, launch, sp->old) : all, axes)
+               : axes == all.axes;
 }
 
 /* Over symbols and constants alone, so that the workspace can be measured before the launch. */

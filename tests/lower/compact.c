@@ -433,6 +433,43 @@ Test(compact, keeps_warp_memory_of_symbolic_size_apart_for_each_warp)
         refusal("compact", "cuda", base_format(cx, format, "64")));
 }
 
+/* Uses outside of loops over y are by the first row of threads, which is one warp: no part for each y. Uses
+ * inside of one that the memory stands outside of are by several warps, each with memory of its own. */
+Test(compact, keeps_warp_memory_of_symbolic_size_of_the_first_warp_alone)
+{
+    const char *format = "program p(symbol n, A: f32[n], out B: f32[4, 32], out C: f32[4, 32]) {\n"
+                         "  buffer P: f32[n] @warp\n"
+                         "  for b in 0..1 blockIdx.x {\n"
+                         "    for y in 0..4 threadIdx.y { for t in 0..%d threadIdx.x { C[y, t] = 1.0 } }\n"
+                         "    for t in 0..%d threadIdx.x {\n"
+                         "      for i in 0..n/32 { P[i*32 + t] = A[i*32 + t] }\n"
+                         "      B[0, t] = P[31 - t]\n"
+                         "    }\n"
+                         "    %s\n"
+                         "  }\n"
+                         "}\n";
+    static const struct {
+        int row, used;
+        const char *more;
+        bool kept;
+    } cases[] = {
+        {32, 32, "", true},
+        {16, 32, "", true},
+        {64, 32, "", true},
+        {64, 64, "", false},
+        {32, 32, "for y in 0..4 threadIdx.y { for t in 0..32 threadIdx.x { C[y, t] = P[t] } }", false},
+    };
+
+    for (int i = 0; i < BASE_COUNT(cases); i++) {
+        const char *text = base_format(cx, format, cases[i].row, cases[i].used, cases[i].more);
+
+        if (cases[i].kept)
+            HAS("allocate P: f32[1, n] {\n    for b in 0..1 blockIdx.x", after("compact", "cuda", text));
+        else
+            HAS("buffer 'P' in scope warp needs constant extents", refusal("compact", "cuda", text));
+    }
+}
+
 /* The first extent is a symbol outside of the loops, and strides do not depend on it. */
 Test(compact, shrinks_warp_and_shared_memory_with_strides_in_rows_of_a_symbol)
 {
