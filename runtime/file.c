@@ -70,6 +70,18 @@ static bool check_footer(reader *in)
     return true;
 }
 
+/* What to do, where the name is that of something to compile. */
+static const char *advice(const char *name)
+{
+    static const char *const endings[] = {".onnx", ".tecp", ".te"};
+    size_t length = strlen(name);
+
+    for (int i = 0; i < 3; i++)
+        if (length > strlen(endings[i]) && strcmp(name + length - strlen(endings[i]), endings[i]) == 0)
+            return i < 2 ? "; 'tec compile' makes one of it" : "; 'tec te -o' makes one of it";
+    return "";
+}
+
 /* The footer lies at the end of the file, behind the shared object and the sections. */
 static bool read_footer(reader *in)
 {
@@ -77,15 +89,15 @@ static bool read_footer(reader *in)
     rt_footer_state state;
 
     if (in->source.size < RT_FOOTER_BYTES)
-        return rt_fail(in->err, TEC_INVALID, "%s: not a module: the file has only %llu bytes",
-                       in->source.name, (unsigned long long)in->source.size);
+        return rt_fail(in->err, TEC_INVALID, "%s: not a module: the file has only %llu bytes%s",
+                       in->source.name, (unsigned long long)in->source.size, advice(in->source.name));
     if (!rt_blob_read(&bytes, &in->source, in->source.size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, in->err))
         return false;
     state = rt_footer_read(&in->footer, bytes.data);
     rt_blob_free(&bytes);
     if (state == RT_FOOTER_ABSENT)
-        return rt_fail(in->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end",
-                       in->source.name);
+        return rt_fail(in->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end%s",
+                       in->source.name, advice(in->source.name));
     if (state == RT_FOOTER_DAMAGED)
         return DAMAGED(in, "%s", "its footer does not match its checksum");
     return check_footer(in);

@@ -11,6 +11,7 @@
 
 #include "runtime/shape.h"
 #include "tools/data.h"
+#include "tools/json.h"
 #include "worker/tensors.h"
 
 /* ---- what is to be fed ---- */
@@ -195,7 +196,8 @@ bool tool_feed_files(tool_feed *feed, const char *command, const tool_list *inpu
             return false;
         if (port->tensor)
             return fail(feed, base_format(feed->cx, "input '%s' is given twice", name)) != NULL;
-        port->tensor = tool_read(feed->cx, file);
+        port->tensor = base_ends_with(file, ".json") ? tool_read_json(feed->cx, file, port->dtype, port->rank)
+                                                     : tool_read(feed->cx, file);
         if (!port->tensor)
             return false;
         /* What else is wrong with it, the call says: it knows dtypes and conditions. */

@@ -406,7 +406,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "runs the kernel, and compares the results with those of the definition in the interpreter; symbols "
          "without a value run at several sizes"},
         {"input", TOOL_LIST, &to->inputs, "NAME=FILE",
-         "--time, --check: reads input NAME from a .npy or .pb file (default: random numbers); may be "
+         "--time, --check: reads input NAME from a .npy, .pb or .json file (default: random numbers); may be "
          "repeated"},
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},

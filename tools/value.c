@@ -1,11 +1,10 @@
 /* tools/value.c -- see value.h. The type says how JSON is read: an array is a tensor, a tuple or a list. */
 #include "tools/value.h"
 
-#include <cjson/cJSON.h>
-#include <math.h>
 #include <string.h>
 
 #include "tools/data.h"
+#include "tools/json.h"
 
 typedef struct {
     tec_context *cx;
@@ -18,12 +17,7 @@ static tool_value *read_json(const reader *in, int32_t type, const cJSON *json);
 
 static tool_value *refuse(const reader *in, const char *expected, const cJSON *json)
 {
-    char *text = json ? cJSON_PrintUnformatted(json) : NULL;
-
-    base_fail(in->cx, TEC_INVALID, (base_loc){.file = in->path}, "expected %s, found %.60s", expected,
-              text ? text : "nothing");
-    cJSON_free(text);
-    return NULL;
+    return tool_refuse_json(in->cx, in->path, expected, json);
 }
 
 static tool_value *take(const reader *in, tool_value *object, const tec_error *err)
@@ -33,98 +27,16 @@ static tool_value *take(const reader *in, tool_value *object, const tec_error *e
     return object;
 }
 
-/* ---- tensors ---- */
-
-/* false: the type has no such value, or JSON cannot say its values. */
-static bool set_element(void *data, base_dtype dtype, int64_t index, double value)
-{
-    bool is_float = dtype.code == kDLFloat;
-
-    if (!is_float && value != floor(value))
-        return false;
-    switch (dtype.bits) {
-    case 8: ((int8_t *)data)[index] = (int8_t)(int64_t)value; return !is_float;
-    case 16: ((int16_t *)data)[index] = (int16_t)(int64_t)value; return !is_float;
-    case 32:
-        if (is_float)
-            ((float *)data)[index] = (float)value;
-        else
-            ((int32_t *)data)[index] = (int32_t)(int64_t)value;
-        return true;
-    case 64:
-        if (is_float)
-            ((double *)data)[index] = value;
-        else
-            ((int64_t *)data)[index] = (int64_t)value;
-        return true;
-    }
-    return false;
-}
-
-/* The elements of nested arrays, in order; false where they have not the shape. */
-static bool fill(DLTensor *tensor, const cJSON *json, int dim, int64_t *at)
-{
-    const cJSON *item;
-
-    if (dim == tensor->ndim)
-        return (cJSON_IsNumber(json) || cJSON_IsBool(json)) &&
-               set_element(tensor->data, tensor->dtype, (*at)++,
-                           cJSON_IsBool(json) ? cJSON_IsTrue(json) : json->valuedouble);
-    if (!cJSON_IsArray(json) || cJSON_GetArraySize(json) != tensor->shape[dim])
-        return false;
-    cJSON_ArrayForEach(item, json)
-    {
-        if (!fill(tensor, item, dim + 1, at))
-            return false;
-    }
-    return true;
-}
-
-/* A list without structure fills the elements in order. */
-static bool fill_flat(DLTensor *tensor, const cJSON *data)
-{
-    DLTensor flat = *tensor;
-    int64_t n = tec_tensor_elements(tensor), at = 0;
-
-    flat.ndim = 1;
-    flat.shape = &n;
-    return fill(&flat, data, 0, &at);
-}
-
-static bool read_shape(const cJSON *list, int rank, int64_t *shape)
-{
-    for (int d = 0; d < rank; d++) {
-        const cJSON *n = cJSON_GetArrayItem(list, d);
-
-        if (!cJSON_IsNumber(n) || n->valuedouble < 0 || n->valuedouble > 1e9)
-            return false;
-        shape[d] = (int64_t)n->valuedouble;
-    }
-    return cJSON_GetArraySize(list) == rank;
-}
-
-/* A file, nested arrays, or an object with shape and data, which can say empty tensors. */
+/* A file, or what JSON says itself. */
 static tool_value *read_tensor(const reader *in, const rt_type_desc *type, const cJSON *json)
 {
-    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape"), *at = json;
-    int64_t extents[RT_MAX_RANK] = {0}, i = 0;
+    const char *text = cJSON_IsString(json) ? json->valuestring : "";
+    const DLTensor *t = base_ends_with(text, ".npy") || base_ends_with(text, ".pb")
+                            ? tool_read(in->cx, text)
+                            : tool_json_tensor(in->cx, in->path, json, type->dtype, type->rank);
     tec_error err = {0};
-    DLTensor *t;
 
-    if (cJSON_IsString(json)) {
-        t = tool_read(in->cx, json->valuestring);
-        return t ? take(in, in->home->tensor(in->home->user, t, &err), &err) : NULL;
-    }
-    if (shape && !read_shape(shape, type->rank, extents))
-        return refuse(in, base_format(in->cx, "a shape of %d extents", (int)type->rank), shape);
-    for (int d = 0; d < type->rank && !shape; d++, at = at ? at->child : NULL)
-        extents[d] = cJSON_IsArray(at) ? cJSON_GetArraySize(at) : 0;
-    t = tool_new_tensor(in->cx, type->dtype, type->rank, extents);
-    if (shape ? !fill_flat(t, cJSON_GetObjectItemCaseSensitive(json, "data")) : !fill(t, json, 0, &i))
-        return refuse(
-            in, base_format(in->cx, "numbers in arrays of equal lengths, nested %d deep", (int)type->rank),
-            json);
-    return take(in, in->home->tensor(in->home->user, t, &err), &err);
+    return t ? take(in, in->home->tensor(in->home->user, t, &err), &err) : NULL;
 }
 
 /* ---- tuples and data ---- */
@@ -246,65 +158,18 @@ tool_value *tool_read_value(tec_context *cx, const tool_value_home *home, const 
 {
     reader r = {cx, home, desc, path};
     tec_error err = {0};
-    size_t size;
 
     if (!base_ends_with(path, ".json")) {
         const DLTensor *t = tool_read(cx, path);
         return t ? take(&r, home->tensor(home->user, t, &err), &err) : NULL;
     }
-    const char *text = base_read_file(cx, path, &size);
-    cJSON *j = text ? cJSON_ParseWithLength(text, size) : NULL;
-    if (text && !j)
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = path},
-                         "the text is not JSON, or its values are nested more than %d deep (a list may be "
-                         "written as an array)",
-                         CJSON_NESTING_LIMIT);
+    cJSON *j = tool_parse_json(cx, path);
     tool_value *object = j ? read_json(&r, type, j) : NULL;
     cJSON_Delete(j);
     return object;
 }
 
 /* ---- writing ---- */
-
-/* With so many digits that reading gives the same number. JSON has no infinity and no NaN: they become texts.
- * */
-static void add_element(tec_context *cx, base_text *out, const DLTensor *tensor, int64_t index)
-{
-    const void *data = (const char *)tensor->data + tensor->byte_offset;
-    base_dtype d = tensor->dtype;
-
-    if (d.code == kDLBool)
-        base_addf(cx, out, "%s", ((const uint8_t *)data)[index] ? "true" : "false");
-    else if (d.code == kDLFloat && d.bits >= 32) {
-        double v = d.bits == 64 ? ((const double *)data)[index] : (double)((const float *)data)[index];
-
-        base_addf(cx, out, isfinite(v) ? "%.*g" : "\"%.*g\"", d.bits == 64 ? 17 : 9, v);
-    } else if (d.code == kDLInt || d.code == kDLUInt) {
-        int64_t v = d.bits == 64   ? ((const int64_t *)data)[index]
-                    : d.bits == 32 ? ((const int32_t *)data)[index]
-                    : d.bits == 16 ? ((const int16_t *)data)[index]
-                                   : ((const int8_t *)data)[index];
-
-        base_addf(cx, out, "%lld",
-                  (long long)(d.code == kDLUInt && d.bits < 64 ? v & ((1LL << d.bits) - 1) : v));
-    } else {
-        base_addf(cx, out, "null");
-    }
-}
-
-static void add_tensor(tec_context *cx, base_text *out, const DLTensor *tensor, int dim, int64_t *at)
-{
-    if (dim == tensor->ndim) {
-        add_element(cx, out, tensor, (*at)++);
-        return;
-    }
-    base_addf(cx, out, "[");
-    for (int64_t i = 0; i < tensor->shape[dim]; i++) {
-        base_addf(cx, out, "%s", i ? ", " : "");
-        add_tensor(cx, out, tensor, dim + 1, at);
-    }
-    base_addf(cx, out, "]");
-}
 
 /* What is still to be written: a value, or a text. */
 typedef struct {
@@ -344,12 +209,11 @@ static bool add_value(tec_context *cx, const tool_value_home *home, base_text *o
 {
     tool_value_seen seen = {0};
     tec_error err = {0};
-    int64_t at = 0;
 
     if (!home->look(home->user, value, &seen, &err))
         return base_fail(cx, err.status, (base_loc){0}, "%s", err.text);
     if (seen.tensor)
-        add_tensor(cx, out, seen.tensor, 0, &at);
+        tool_write_json(cx, out, seen.tensor);
     else
         add_parts(cx, out, stack, &seen);
     return true;
