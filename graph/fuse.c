@@ -45,8 +45,6 @@ enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and 
  * whose pieces the plan puts into it, is no work at all. */
 static bool can_join(const state *self, const graph_node *node)
 {
-    if (self->program && graph_is_beginning(node))
-        return false;
     if (self->program && graph_is_append(node) && graph_uses(&self->uses, node->in[0]) == 1)
         return false;
     if (base_map_has(&self->pieced, node))

@@ -77,6 +77,17 @@ Test(storage, the_beginning_of_a_tensor_is_a_view)
     cr_assert(strstr(text, ": f32[d0] = alloc_tensor \"top_p\"("), "%s", text);
 }
 
+/* A view would be an object; as a part of the kernel that reads it, the beginning costs nothing. */
+Test(storage, the_beginning_of_a_tensor_goes_into_the_kernel_that_reads_it)
+{
+    const char *text =
+        planned("def main(x: f32[2, 4]) -> f32[1, 4] {\n"
+                "  tanh(slice(softmax(x, axis = 1), begin = [0, 0], extent = [1, 4], step = [1, 1]))\n"
+                "}\n");
+
+    cr_assert(strstr(text, "invoke \"slice+tanh\""), "%s", text);
+}
+
 static tec_program_counts counts_of(const compiled *c, tec_object *const *in, int n)
 {
     tec_program_counts counts;
