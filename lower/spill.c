@@ -133,7 +133,8 @@ static bool tells_warps_apart(threads launch, threads uses, int axes_around)
 }
 
 /* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
- * loop of the path is over would share one part. */
+ * loop of the path is over would share one part. What several launches use is one part, as it is where its
+ * size is a constant. */
 static bool take_loops(spiller *sp, const base_vec *around)
 {
     tec_context *cx = sp->rw.cx;
@@ -150,12 +151,11 @@ static bool take_loops(spiller *sp, const base_vec *around)
         if (has_own(stmt, sp->old->scope))
             base_push(cx, &sp->loops, stmt);
     }
-    if (sp->old->scope == IR_SHARED)
+    if (!launch || sp->old->scope == IR_SHARED)
         return true;
-    threads all = launch ? threads_in(cx, launch, NULL) : (threads){0};
-    return sp->old->scope == IR_WARP
-               ? tells_warps_apart(all, launch ? threads_in(cx, launch, sp->old) : all, axes)
-               : axes == all.axes;
+    threads all = threads_in(cx, launch, NULL);
+    return sp->old->scope == IR_WARP ? tells_warps_apart(all, threads_in(cx, launch, sp->old), axes)
+                                     : axes == all.axes;
 }
 
 /* Over symbols and constants alone, so that the workspace can be measured before the launch. */

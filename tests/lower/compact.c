@@ -461,6 +461,8 @@ Test(compact, keeps_warp_memory_of_symbolic_size_of_the_first_warp_alone)
     };
 
     for (int i = 0; i < BASE_COUNT(cases); i++) {
+        close_context(); /* a refusal stays in the context */
+        open_context();
         const char *text = base_format(cx, format, cases[i].row, cases[i].used, cases[i].more);
 
         if (cases[i].kept)
@@ -468,6 +470,20 @@ Test(compact, keeps_warp_memory_of_symbolic_size_of_the_first_warp_alone)
         else
             HAS("buffer 'P' in scope warp needs constant extents", refusal("compact", "cuda", text));
     }
+}
+
+/* What one launch writes and another one reads outlives both, whatever its scope and size. */
+Test(compact, keeps_warp_memory_that_launches_share_in_the_workspace)
+{
+    HAS("allocate P: f32[n] {\n    for b in 0..1 blockIdx.x",
+        after("compact", "cuda",
+              "program p(symbol n, A: f32[n], out B: f32[4, 32]) {\n"
+              "  buffer P: f32[n] @warp\n"
+              "  for b in 0..1 blockIdx.x { for t in 0..32 threadIdx.x {\n"
+              "    for i in 0..n/32 { P[i*32 + t] = A[i*32 + t] }\n"
+              "  } }\n"
+              "  for b in 0..4 blockIdx.x { for t in 0..32 threadIdx.x { B[b, t] = P[t] } }\n"
+              "}\n"));
 }
 
 /* The first extent is a symbol outside of the loops, and strides do not depend on it. */
