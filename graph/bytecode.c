@@ -509,8 +509,10 @@ static bool emit_inputs(graph_code *code, const graph_function *function)
     for (int k = 0; k < function->body->inputs.n; k++)
         graph_code_define(code, function->body->inputs.at[k]);
     for (int k = 0; k < function->body->inputs.n; k++) {
-        graph_type t = graph_type_of(function->body->inputs.at[k]);
+        const graph_value *value = function->body->inputs.at[k];
+        graph_type t = graph_type_of(value);
 
+        graph_code_parameter_line(code, k, function->body->inputs.n, value->loc);
         graph_code_bind_symbols(code, &t, k);
     }
     if (!graph_code_solve_symbols(code, function->body))

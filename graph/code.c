@@ -53,10 +53,8 @@ void graph_code_list(graph_code *code, const int32_t *reg, int n)
         graph_code_put(code, reg[i]);
 }
 
-/* The first instruction that came from a line of the program, or from a node of an ONNX model, whose place is
- * a text; the instructions between two entries belong to the first of them. Nodes without a place add
- * nothing, so their instructions count as those before. A node that gave no instruction leaves no entry. */
-void graph_code_line(graph_code *code, base_loc loc)
+/* An entry of the table of lines, which replaces one of the same word. */
+static void put_line(graph_code *code, int32_t word, base_loc loc)
 {
     const rt_line_desc *last = code->lines.n ? code->lines.at[code->lines.n - 1] : NULL;
     int32_t place = loc.line > 0 ? loc.line : loc.file ? -1 - graph_code_text(code, loc.file) : 0;
@@ -64,11 +62,24 @@ void graph_code_line(graph_code *code, base_loc loc)
 
     if (!place || (last && last->line == place))
         return;
-    if (last && last->word == code->words.n)
+    if (last && last->word == word)
         code->lines.n--;
     line = base_new(code->cx, rt_line_desc);
-    *line = (rt_line_desc){code->words.n, place};
+    *line = (rt_line_desc){word, place};
     base_push(code->cx, &code->lines, line);
+}
+
+/* The first instruction that came from a line of the program, or from a node of an ONNX model, whose place is
+ * a text; the instructions between two entries belong to the first of them. Nodes without a place add
+ * nothing, so their instructions count as those before. A node that gave no instruction leaves no entry. */
+void graph_code_line(graph_code *code, base_loc loc)
+{
+    put_line(code, code->words.n, loc);
+}
+
+void graph_code_parameter_line(graph_code *code, int k, int n, base_loc loc)
+{
+    put_line(code, k - n, loc);
 }
 
 int graph_code_here(graph_code *code)

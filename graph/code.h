@@ -47,8 +47,10 @@ int graph_code_put(graph_code *code, int32_t word);
 void graph_code_words(graph_code *code, const int32_t *word, int n);
 void graph_code_list(graph_code *code, const int32_t *reg, int n); /* the number of items, then the items */
 void graph_code_line(graph_code *code, base_loc loc);              /* what follows comes from there */
-void graph_code_land(graph_code *code, int word);                  /* the jump in that word leads here */
-int graph_code_here(graph_code *code);                             /* a jump leads here */
+/* Of parameter k of n; before any code. */
+void graph_code_parameter_line(graph_code *code, int k, int n, base_loc loc);
+void graph_code_land(graph_code *code, int word); /* the jump in that word leads here */
+int graph_code_here(graph_code *code);            /* a jump leads here */
 /* Lets go of the object in a register. */
 void graph_code_free(graph_code *code, int32_t reg);
 /* What was let go just before need not be: the instruction that follows ends the frame. */

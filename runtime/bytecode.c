@@ -71,6 +71,21 @@ int32_t rt_line_of(const rt_routine_desc *routine, int32_t word)
     return line;
 }
 
+/* Without a line, the word is named where it is one of the code. */
+bool rt_fail_at(const rt_program_desc *program, const rt_routine_desc *routine, int32_t word,
+                tec_status status, const char *text, tec_error *err)
+{
+    int32_t line = rt_line_of(routine, word);
+
+    if (routine->file && line > 0)
+        return rt_fail(err, status, "%s:%d: in '%s': %s", routine->file, (int)line, routine->name, text);
+    if (line < 0)
+        return rt_fail(err, status, "%s: %s", program->texts[-1 - line], text);
+    if (word < 0)
+        return rt_fail(err, status, "in '%s': %s", routine->name, text);
+    return rt_fail(err, status, "in '%s', word %d: %s", routine->name, (int)word, text);
+}
+
 /* ---- text ---- */
 
 /* One operand, by its letter. */

@@ -62,7 +62,7 @@ typedef struct {
 } rt_data_desc;
 
 /* The code from this word on comes from that line; -1 - i: from the place, such as a node of a model, that
- * text i of the program names. */
+ * text i of the program names. Parameter k stands at word k - n_params. */
 typedef struct {
     int32_t word, line;
 } rt_line_desc;
@@ -130,5 +130,9 @@ const char *rt_instruction_text(const rt_program_desc *program, const rt_routine
                                 char *buffer, size_t size);
 /* The line of the word, or the number of its place (rt_line_desc); 0: unknown. */
 int32_t rt_line_of(const rt_routine_desc *routine, int32_t word);
+/* Fails with the place of the word, then the text: "p.tecp:3: in 'main': TEXT", or "node 'sum' (Add): TEXT".
+ * Always false. */
+bool rt_fail_at(const rt_program_desc *program, const rt_routine_desc *routine, int32_t word,
+                tec_status status, const char *text, tec_error *err);
 
 #endif

@@ -101,14 +101,12 @@ static bool has_type(const tec_program *program, int32_t type, rt_object *object
     return false;
 }
 
-/* `what` and `name` are for the message: "input 'x'". */
-static bool check_value(const tec_program *program, int32_t type, rt_object *object, const char *what,
-                        const char *name, tec_error *err)
+/* `what` and `name` are for the message: "input 'x'". Always false. */
+static bool refuse_value(const tec_program *program, int32_t type, rt_object *object, const char *what,
+                         const char *name, tec_error *err)
 {
     char expected[200], found[100];
 
-    if (has_type(program, type, object))
-        return true;
     if (object && object->refs >= 0 && object->heap != program->heap)
         return rt_fail(err, TEC_INVALID, "%s '%s': the value was made for another instance", what, name);
     return rt_fail(err, TEC_INVALID, "%s '%s': expected %s, found %s", what, name,
@@ -291,6 +289,18 @@ const char *tec_program_input_text(const tec_program *program, int i, char *buff
     return rt_type_text(program->program, entry_of(program)->registers[i], buffer, size);
 }
 
+/* The error names the place of the parameter. */
+static bool check_input(const tec_program *program, int i, rt_object *object, tec_error *err)
+{
+    const rt_routine_desc *f = entry_of(program);
+
+    if (has_type(program, f->registers[i], object))
+        return true;
+    tec_error inner = {0};
+    refuse_value(program, f->registers[i], object, "input", f->params[i], &inner);
+    return rt_fail_at(program->program, f, i - f->n_params, inner.status, inner.text, err);
+}
+
 /* Types of the inputs are checked here; extents that depend on each other, by the code. */
 bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, tec_object **out, int n_out,
                      tec_error *err)
@@ -304,7 +314,7 @@ bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, tec_
         return rt_fail(err, TEC_INVALID, "'%s' has %d inputs and %d outputs, found %d and %d", f->name,
                        (int)f->n_params, (int)f->n_results, n_in, n_out);
     for (int i = 0; i < n_in; i++)
-        if (!check_value(program, f->registers[i], in[i], "input", f->params[i], err))
+        if (!check_input(program, i, in[i], err))
             return false;
     return rt_vm_run(program, program->entry, in, out, err);
 }
@@ -384,9 +394,10 @@ static bool fields_fit(const tec_program *program, const rt_constructor_desc *co
         return rt_fail(err, TEC_INVALID, "'%s' has %d fields, found %d", constructor->name,
                        (int)constructor->n_fields, count);
     for (int i = 0; i < count; i++) {
+        if (has_type(program, constructor->fields[i], field[i]))
+            continue;
         snprintf(name, sizeof name, "%d' of '%s", i + 1, constructor->name);
-        if (!check_value(program, constructor->fields[i], field[i], "field", name, err))
-            return false;
+        return refuse_value(program, constructor->fields[i], field[i], "field", name, err);
     }
     return true;
 }

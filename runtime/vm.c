@@ -50,14 +50,7 @@ typedef struct {
 /* Names the line of the program's text, or the node of the model, where the code has such places. */
 APART bool fail(const run *self, tec_status status, const char *text)
 {
-    const rt_routine_desc *f = self->f;
-    int32_t line = rt_line_of(f, self->at);
-
-    if (f->file && line > 0)
-        return rt_fail(self->err, status, "%s:%d: in '%s': %s", f->file, (int)line, f->name, text);
-    if (line < 0)
-        return rt_fail(self->err, status, "%s: %s", self->p->program->texts[-1 - line], text);
-    return rt_fail(self->err, status, "in '%s', word %d: %s", f->name, (int)self->at, text);
+    return rt_fail_at(self->p->program, self->f, self->at, status, text, self->err);
 }
 
 /* Runtime functions do not know the place; it is added here. */

@@ -344,8 +344,9 @@ Test(vm, values_of_other_types_are_refused)
     tec_object *nil = tec_object_data(c.p, "Nil", NULL, 0, &err), *x = pair(&c, 1, 2);
     tec_object *both = tec_object_tuple(c.p, (tec_object *[]){x, nil}, 2, &err);
 
-    refuses(&c, (tec_object *[]){x, x}, 2, "input 'l': expected List, found f32[2]");
-    refuses(&c, (tec_object *[]){nil, both}, 2, "input 'zero': expected f32[2], found a tuple of 2");
+    refuses(&c, (tec_object *[]){x, x}, 2, "p.tecp:5: in 'main': input 'l': expected List, found f32[2]");
+    refuses(&c, (tec_object *[]){nil, both}, 2,
+            "p.tecp:5: in 'main': input 'zero': expected f32[2], found a tuple of 2");
     refuses(&c, (tec_object *[]){nil}, 1, "'main' has 2 inputs and 1 outputs, found 1 and 1");
     err = (tec_error){0};
     cr_assert_null(tec_object_data(c.p, "Cons", (tec_object *[]){nil, nil}, 2, &err));
@@ -386,6 +387,43 @@ Test(vm, an_input_is_refused_at_the_line_of_its_parameter)
     refuses(&c, (tec_object *[]){x, x, z}, 3,
             "p.tecp:3: in 'main': input 'y': expected f32[m - n]; dimension 0, expected and found: 0 and 2");
     tec_object_free(z);
+    tec_object_free(x);
+    discard(&c);
+}
+
+/* Rank, element type and constructor, also where the parameters have lines of their own. */
+Test(vm, an_input_of_another_type_is_refused_at_the_line_of_its_parameter)
+{
+    compiled c = compile("type List = Nil | Cons(f32[2], List)\n"
+                         "type Other = None_ | Some_(f32[2])\n"
+                         "def main(\n"
+                         "  x: f32[2],\n"
+                         "  l: List,\n"
+                         "  o: Other\n"
+                         ") -> f32[2] {\n"
+                         "  x\n"
+                         "}\n",
+                         NULL);
+    tec_object *x = pair(&c, 1, 2), *nil = tec_object_data(c.p, "Nil", NULL, 0, &err),
+               *none = tec_object_data(c.p, "None_", NULL, 0, &err),
+               *whole =
+                   object_of(&c, interp_tensor(cx, BASE_I64, 1, (const int64_t[]){2}, (int64_t[]){1, 2})),
+               *scalar = object_of(&c, interp_tensor(cx, BASE_F32, 0, NULL, (float[]){1}));
+
+    refuses(&c, (tec_object *[]){scalar, nil, none}, 3,
+            "p.tecp:4: in 'main': input 'x': expected f32[2], found f32");
+    refuses(&c, (tec_object *[]){whole, nil, none}, 3,
+            "p.tecp:4: in 'main': input 'x': expected f32[2], found i64[2]");
+    refuses(&c, (tec_object *[]){x, none, none}, 3,
+            "p.tecp:5: in 'main': input 'l': expected List, found Other");
+    refuses(&c, (tec_object *[]){x, nil, x}, 3,
+            "p.tecp:6: in 'main': input 'o': expected Other, found f32[2]");
+    refuses(&c, (tec_object *[]){x, nil, NULL}, 3,
+            "p.tecp:6: in 'main': input 'o': expected Other, found nothing");
+    tec_object_free(scalar);
+    tec_object_free(whole);
+    tec_object_free(none);
+    tec_object_free(nil);
     tec_object_free(x);
     discard(&c);
 }
