@@ -373,36 +373,45 @@ static bool go_on(void *user, tec_error *err)
     return why == TEC_OK || rt_fail(err, why, "%s", text);
 }
 
+/* Before the code of a kernel runs, and behind it: what the run counts, and the times of the profile. */
+IN_LOOP void begin_code(const run *self)
+{
+    self->p->counts.kernels++;
+    if (self->p->profile)
+        rt_vm_profile_begin(self->p->profile);
+}
+
+IN_LOOP void end_code(const run *self, int32_t function)
+{
+    const tec_program *program = self->p;
+
+    if (program->profile)
+        rt_vm_profile_kernel(program->profile, function, &program->desc->functions[function], program->dims);
+}
+
 /* Runs code of the host on p->args and p->dims. */
 static bool run_code(run *self, int32_t function, tec_kernel_fn *code, int64_t turn)
 {
     tec_program *program = self->p;
 
-    program->counts.kernels++;
-    if (program->profile)
-        rt_vm_profile_begin(program->profile);
+    begin_code(self);
     int32_t status = rt_env_call(&program->env, code, turn, program->args, program->dims);
-    const rt_function_desc *kernel = &program->desc->functions[function];
-    if (program->profile)
-        rt_vm_profile_kernel(program->profile, function, kernel, program->dims);
+    end_code(self, function);
     if (status == 0)
         return true;
-    rt_env_fail(&program->env, status, kernel->name, self->inner);
+    rt_env_fail(&program->env, status, program->desc->functions[function].name, self->inner);
     return fail_inner(self);
 }
 
+/* Launches a kernel of a device on p->tensors and p->dims. */
 static bool launch(run *self, int32_t function)
 {
     tec_program *program = self->p;
-    const rt_function_desc *kernel = &program->desc->functions[function];
 
-    program->counts.kernels++;
-    if (program->profile)
-        rt_vm_profile_begin(program->profile);
+    begin_code(self);
     bool good = rt_vm_launch(program, function, program->tensors, program->dims,
                              &(rt_launch_watch){go_on, self}, self->inner);
-    if (program->profile)
-        rt_vm_profile_kernel(program->profile, function, kernel, program->dims);
+    end_code(self, function);
     return good || fail_inner(self);
 }
 
