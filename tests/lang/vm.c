@@ -2,7 +2,9 @@
  */
 #include "tests/lang/kit.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "graph/plan_program.h"
@@ -187,7 +189,7 @@ static void sums(const char *text, int n)
 
 Test(vm, a_long_list_folds_by_tail_calls)
 {
-    sums(SUM, 100000);
+    sums(SUM, 1000000);
 }
 
 Test(vm, calls_nest_as_deep_as_a_list_is_long)
@@ -263,9 +265,8 @@ Test(vm, a_list_of_100_million_elements_reaches_the_limit_of_memory)
     tec_object *in[] = {object_of(&c, interp_tensor(cx, BASE_I64, 0, NULL, &k)), pair(&c, 1, 2)}, *y;
 
     cr_assert_not(tec_program_run(c.p, in, 2, &y, 1, &err));
-    cr_assert(strstr(err.text, "in 'build': the limit of 104857600 bytes of memory is reached"), "%s",
-              err.text);
-    cr_assert(strstr(err.text, "p.tecp:"), "%s", err.text);
+    cr_assert(strstr(err.text, "p.tecp:4: in 'build': the limit of 104857600 bytes of memory is reached"),
+              "%s", err.text);
     tec_object_free(in[0]);
     tec_object_free(in[1]);
     discard(&c);
@@ -275,6 +276,41 @@ Test(vm, stops_at_the_limit_of_depth_and_names_the_line)
 {
     stops(SUM_DEEP, (tec_program_options){.max_depth = 100}, 1000, TEC_INVALID,
           "p.tecp:3: in 'main': calls nest deeper");
+}
+
+/* Runs a program of one input and one output, which must fail with these words. */
+static void fails(const char *text, const tec_program_options *limits, interp_value *input, tec_status status,
+                  const char *words)
+{
+    compiled c = compile(text, limits);
+    tec_object *in = object_of(&c, input), *out;
+
+    err = (tec_error){0};
+    cr_assert_not(tec_program_run(c.p, &in, 1, &out, 1, &err));
+    cr_assert(err.status == status && strstr(err.text, words), "found: %s\nexpected: %s", err.text, words);
+    tec_object_free(in);
+    discard(&c);
+}
+
+Test(vm, recursion_without_end_meets_the_usual_limit_of_depth)
+{
+    fails("def main(x: f32[2]) -> f32[2] {\n"
+          "  main(x) + 1\n"
+          "}\n",
+          NULL, vector(2, (const float[]){1, 2}), TEC_INVALID,
+          "p.tecp:2: in 'main': calls nest deeper than the limit of 2097152");
+}
+
+Test(vm, a_negative_extent_is_refused_at_its_line)
+{
+    fails("def main(x: f32[n]) -> f32[?] {\n"
+          "  let y = x * 2\n"
+          "  if reduce_sum(y, axes = [0], keepdims = 0) > 0.0 {\n"
+          "    slice(y, begin = [3], extent = [n - 3], step = [1])\n"
+          "  } else { y }\n"
+          "}\n",
+          NULL, vector(2, (const float[]){1, 2}), TEC_INVALID,
+          "p.tecp:4: in 'main': a tensor with extent -1");
 }
 
 Test(vm, stops_at_the_limit_of_steps)
@@ -306,6 +342,41 @@ Test(vm, stops_at_its_deadline_and_when_cancelled)
     tec_object_free(in[0]);
     tec_object_free(in[1]);
     discard(&c);
+}
+
+#define ENDLESS                                                                                              \
+    "def main(n: i64) -> i64 {\n"                                                                            \
+    "  main(n + 1)\n"                                                                                        \
+    "}\n"
+
+static void *cancel_later(void *program)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    tec_program_cancel(program);
+    return NULL;
+}
+
+/* The limits are looked at every 256 instructions; ten seconds are for a machine with other work. */
+Test(vm, a_run_without_end_stops_when_another_thread_cancels_it_or_at_its_deadline)
+{
+    compiled c = compile(ENDLESS, NULL);
+    tec_object *in = object_of(&c, interp_tensor(cx, BASE_I64, 0, NULL, &(int64_t){0})), *out;
+    double begin = tec_clock();
+    pthread_t thread;
+
+    cr_assert_eq(pthread_create(&thread, NULL, cancel_later, c.p), 0);
+    cr_assert_not(tec_program_run(c.p, &in, 1, &out, 1, &err));
+    pthread_join(thread, NULL);
+    cr_assert(err.status == TEC_CANCELLED && strstr(err.text, "p.tecp:2: in 'main': the run was cancelled"),
+              "%s", err.text);
+    cr_assert_lt(tec_clock() - begin, 10);
+    tec_object_free(in);
+    discard(&c);
+    begin = tec_clock();
+    fails(ENDLESS, &(tec_program_options){.deadline = 0.03},
+          interp_tensor(cx, BASE_I64, 0, NULL, &(int64_t){0}), TEC_TIMEOUT,
+          "p.tecp:2: in 'main': the time limit of the run is reached");
+    cr_assert_lt(tec_clock() - begin, 10);
 }
 
 /* ---- values ---- */
