@@ -139,14 +139,16 @@ static void push(tool_list *list, const char *text)
     list->at[list->n++] = text;
 }
 
-/* TOOL_NUMBER takes any, TOOL_NATURAL from 0, TOOL_COUNT from 1. */
+/* TOOL_NUMBER takes any, TOOL_NATURAL from 0, TOOL_COUNT and TOOL_AMOUNT from 1. */
 static int set_number(const tool_usage *usage, const tool_option *option, const char *value)
 {
     int64_t least = option->kind == TOOL_COUNT ? 1 : 0, n;
 
     if (!tool_number(value, &n))
         return wrong_value(usage, option, "a whole number", value);
-    if (option->kind != TOOL_NUMBER && (n < least || n > TOOL_MOST))
+    if (option->kind == TOOL_AMOUNT && n < 1)
+        return wrong_value(usage, option, "a number from 1 on", value);
+    if ((option->kind == TOOL_COUNT || option->kind == TOOL_NATURAL) && (n < least || n > TOOL_MOST))
         return wrong_value(usage, option,
                            least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000", value);
     *(int64_t *)option->out = n;
@@ -209,6 +211,7 @@ static int set_value(const tool_usage *usage, const tool_option *option, const c
                    ? TOOL_GO_ON
                    : wrong_value(usage, option, "a number that is not negative", value);
     case TOOL_COUNT:
+    case TOOL_AMOUNT:
     case TOOL_NATURAL:
     case TOOL_NUMBER: return set_number(usage, option, value);
     }
@@ -264,8 +267,8 @@ static int parse_option(parser *self)
 /* One option a line, for the completion of shells. */
 static void list_options(const tool_usage *usage)
 {
-    static const char *const kinds[] = {"flag",  "text",    "list",   "choice", "target",
-                                        "count", "natural", "number", "decimal"};
+    static const char *const kinds[] = {"flag",  "text",   "list",    "choice", "target",
+                                        "count", "amount", "natural", "number", "decimal"};
 
     for (int i = 0; i < usage->n_options; i++) {
         const tool_option *option = &usage->options[i];

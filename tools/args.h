@@ -28,6 +28,7 @@ typedef enum {
     TOOL_CHOICE,  /* const char *; one of the words of `value`, which stand between '|' */
     TOOL_TARGET,  /* const char *; the text of a target (target_parse) */
     TOOL_COUNT,   /* int64_t from 1 to TOOL_MOST */
+    TOOL_AMOUNT,  /* int64_t from 1: of bytes or steps */
     TOOL_NATURAL, /* int64_t from 0 to TOOL_MOST */
     TOOL_NUMBER,  /* int64_t, any */
     TOOL_DECIMAL  /* double, not negative */

@@ -278,11 +278,11 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"repeat", TOOL_COUNT, &to->repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
         {"duration", TOOL_DECIMAL, &to->duration, "S", "measures for so many seconds"},
         {"seed", TOOL_NUMBER, &to->seed, "N", "of random inputs (1)"},
-        {"max-steps", TOOL_COUNT, &to->max_steps, "N",
+        {"max-steps", TOOL_AMOUNT, &to->max_steps, "N",
          "ends a program that runs more instructions, or a model with longer loops around launches (no "
          "limit)"},
         {"max-depth", TOOL_COUNT, &to->max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
-        {"max-bytes", TOOL_COUNT, &to->max_bytes, "N",
+        {"max-bytes", TOOL_AMOUNT, &to->max_bytes, "N",
          "ends a program whose values need more memory (three quarters of the machine's)"},
         {"deadline", TOOL_DECIMAL, &to->deadline, "S",
          "ends a run after so many seconds, between kernels (none)"},

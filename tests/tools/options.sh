@@ -26,7 +26,7 @@ refuse() {
 # A value of an option's kind: what its parser accepts, whatever the command says of it later.
 good_value() {
     case $1 in
-    count | natural | number | decimal) echo 1 ;;
+    count | amount | natural | number | decimal) echo 1 ;;
     choice) echo "${2%%|*}" ;;
     target) echo native ;;
     *) echo x=1 ;;
@@ -48,6 +48,7 @@ for command in $("$TEC" --help | sed -nE '/^commands:/,/^$/s/^  ([a-z-]+) .*/\1/
         [ "$kind" = list ] || refuse "$option" "$TEC" "$command" "$option" "$good" "$option" "$good"
         case $kind in
         count) wrong="0 -3 x 1.5 1x 1000000001 99999999999999999999" ;;
+        amount) wrong="0 -3 x 1.5 1x 99999999999999999999" ;;
         natural) wrong="-1 x 1.5 1000000001 99999999999999999999" ;;
         number) wrong="x 1.5 99999999999999999999" ;;
         decimal) wrong="-0.5 x nan 1e400" ;;

@@ -92,6 +92,8 @@ expect "the program has no input 'x'" --input x=t.json
 expect "field '1' of 'Leaf': expected f32[2], found f32[3]" --input t=wrong.json --input more=more.json
 expect "expected {\"CONSTRUCTOR\": [fields]} of 'Tree', found {\"Branch\":[]}" --input t=branch.json --input more=more.json
 expect "sum.tecp:7: in 'main': calls nest deeper than the limit of 1" --input t=t.json --input more=more.json --max-depth 1
+expect "--max-bytes: expected a number from 1 on, found '0'" --input t=t.json --input more=more.json --max-bytes 0
+expect '[[18, 0], {"Node"' --input t=t.json --input more=more.json --max-bytes 6000000000 --max-steps 6000000000
 expect "the limit of 20 steps is reached" --input t=t.json --input more=more.json --max-steps 20
 "$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 1 >/dev/null
 grep -q '^\[\[18, 0\], {"Node"' out/result.json
