@@ -354,6 +354,25 @@ static void parse_update_axes(parser *self, written *words, base_vec *hidden)
         base_push(self->cx, &words->axes, more.at[i]);
 }
 
+/* A stage without brackets is refused, with the form of a scalar: brackets without axes. A tensor of a scan
+ * is no scalar, since time is its first axis. */
+static void expect_axes(parser *self, const written *words)
+{
+    bool several = words->names.n > 1 || words->names.at[0] != words->name;
+    base_text expected = {0};
+
+    if (base_failed(self->cx) || base_at(self->lx, "["))
+        return;
+    base_addf(self->cx, &expected, "'[' and the axes of '%s'", words->name);
+    if (!words->scan) {
+        base_addf(self->cx, &expected, " (a scalar has none: %s", words->name);
+        for (int i = 0; several && i < words->names.n; i++)
+            base_addf(self->cx, &expected, "%s%s", i ? ", " : "(", (const char *)words->names.at[i]);
+        base_addf(self->cx, &expected, "%s[] = ...)", several ? ")" : "");
+    }
+    base_unexpected(self->lx, base_text_str(self->cx, &expected));
+}
+
 /* C[y: n, x] = ...      S(V, I)[i] = argmax[k](A[i, k], k)      and behind `init` and `update` of a scan */
 static void parse_stage(parser *self, te_scan *scan, bool init)
 {
@@ -366,6 +385,7 @@ static void parse_stage(parser *self, te_scan *scan, bool init)
         parse_output_names(self, &w.names);
     else
         base_push(self->cx, &w.names, w.name);
+    expect_axes(self, &w);
     if (timed)
         parse_update_axes(self, &w, &hidden);
     else

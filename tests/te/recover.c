@@ -44,6 +44,14 @@ Test(te_recover, tells_each_error_and_no_consequence)
          "                                      ^");
 }
 
+Test(te_recover, shows_how_a_scalar_result_is_written)
+{
+    says("def f(n, A: f32[n]) {\n  S = sum[i](A[i])\n  return S\n}\n",
+         "t:2:5: error: expected '[' and the axes of 'S' (a scalar has none: S[] = ...), found '='\n"
+         "  S = sum[i](A[i])\n"
+         "    ^");
+}
+
 Test(te_recover, leaves_a_definition_whose_brackets_do_not_balance)
 {
     says("def f(n, A: f32[n]) {\n"

@@ -117,6 +117,10 @@ Test(te_text, names_what_is_wrong)
             "t:3: error: 'B' is an output of 'f' already");
     refuses("def f(n, A: f32[n]) where n {\n B[i] = A[i]\n return B }",
             "t:1: error: expected a condition as a fact, found 'n'");
+    refuses("def f(n, A: f32[n]) {\n S = sum[i](A[i])\n return S }",
+            "t:2: error: expected '[' and the axes of 'S' (a scalar has none: S[] = ...), found '='");
+    refuses("def f(n, A: f32[n]) {\n S(v, at) = argmax[i](A[i], i)\n return v, at }",
+            "t:2: error: expected '[' and the axes of 'S' (a scalar has none: S(v, at)[] = ...), found '='");
 }
 
 /* Mutations of a good text never crash: they give a definition that has a tree, or an error. */
