@@ -310,6 +310,11 @@ class Model:
         """Runs the model on `inputs`, by name. What `outputs` names is written into these arrays, without a copy; the others are
         `tec.Tensor`s. Gives all outputs by name. Inputs are read where they are, unless their strides are not compact.
         """
+        if not isinstance(inputs, Mapping):
+            names = ", ".join(f"'{spec.name}': ..." for spec in self.inputs)
+            raise lib.InvalidInput(
+                f"expected the inputs by name, as {{{names}}}, found a {type(inputs).__name__}"
+            )
         views = [arrays.view(value, stream=self._stream) for value in self._arguments((), inputs)]
         given = self._given_outputs(outputs or {})
         with self._executor() as executor:

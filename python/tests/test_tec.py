@@ -78,6 +78,7 @@ class Models(unittest.TestCase):
         for wrong, words in (
             (lambda: self.model(images(2).astype(np.float64)), "input 'input': expected f32"),
             (lambda: self.model(np.zeros((2, 1, 8, 9), np.float32)), "input"),
+            (lambda: self.model.run([images(2)]), "expected the inputs by name, as {'input': ...}, found a list"),
             (lambda: self.model(image=images(2)), "no input is called 'image'; there are input"),
             (lambda: self.model(), "missing input 'input': f32[batch, 1, 8, 8]"),
             (lambda: self.model(images(2), images(2)), "expected at most 1 inputs (input), found 2"),
