@@ -15,7 +15,7 @@
 set -eu
 : "${TEC_BUILD_DIR:?}"
 dir=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 root=$PWD
 bad=0
 
@@ -62,7 +62,18 @@ said() {
 # run PLACE COMMAND: its output is in $dir/out.
 run() {
     [ -z "${TEC_SANITIZE-}" ] || set -- "$1" "${2/#cc /cc -fsanitize=$TEC_SANITIZE }"
+    if [[ ${2%%#*} =~ \&\ *$ ]]; then background "$@"; return; fi
     eval "$2" >"$dir/out" 2>&1 || { complain "$1: '$2' ends with $?:"; cat "$dir/out"; return 1; }
+}
+
+# A program that stays: it has started when it says something. A reader types the next command later than that.
+background() { # PLACE COMMAND
+    eval "$2" >"$dir/background" 2>&1
+    for _ in $(seq 200); do
+        [ ! -s "$dir/background" ] || return 0
+        sleep 0.1
+    done
+    complain "$1: '$2' says nothing"
 }
 
 shell_block() { # FILE PLACE
