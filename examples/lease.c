@@ -1,8 +1,11 @@
 /* lease.c -- a device of a pool, leased from its tracker, adds two vectors.
  *
+ *     rpc_tracker --listen 127.0.0.1:9190 &
+ *     rpc_server --tracker 127.0.0.1:9190 --listen 127.0.0.1:9191 --device-class desk &
  *     tec te add.te -o add.so               # def add(A: f32[8], B: f32[8]) { C[i] = A[i] + B[i] return C }
- *     lease HOST:PORT CLASS KEYS add.so
+ *     lease 127.0.0.1:9190 desk ~/.local/state/tec/loopback.keys add.so
  *
+ * The tracker makes this key file when it starts without one and listens on this machine alone.
  * It links libtec_rpc alone, which has no compiler in it. */
 #include <stdio.h>
 #include <tec/rpc.h>
