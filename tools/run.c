@@ -261,7 +261,9 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
 {
     const tool_option options[] = {
         {"input", TOOL_LIST, &to->inputs, "NAME=FILE",
-         "reads input NAME from a .npy, .pb or .json file; may be repeated (default: random numbers)"},
+         "reads input NAME from a .npy, .pb or .json file; may be repeated (default: random numbers; a "
+         "program "
+         "needs all of its inputs)"},
         {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
          "the extent of symbolic dimension NAME, or INPUT.AXIS; may be repeated (default: 1)"},
         {"graph", TOOL_TEXT, &to->graph, "NAME", "the model to run, if the module has several"},

@@ -85,11 +85,23 @@ static bool read_input(tool_program_run *run, const char *text)
     return run->in[i] != NULL;
 }
 
+/* Input i has no value. A tensor may come from more kinds of files than a tree. */
+static bool fail_without(tool_program_run *run, const rt_program_desc *desc, int i)
+{
+    const char *name = run->routine->params[i];
+    int32_t t = run->routine->registers[i];
+    char type[200];
+
+    return base_fail(run->cx, TEC_INVALID, (base_loc){0},
+                     "input '%s' (%s) has no value: give it with --input %s=FILE%s", name,
+                     rt_type_text(desc, t, type, sizeof type), name,
+                     desc->types[t].kind == RT_TYPE_TENSOR ? " (.json, .npy or .pb)" : ".json");
+}
+
 /* Every input needs a value: there are no random trees. */
 bool tool_program_read_inputs(tool_program_run *run)
 {
     const rt_program_desc *desc = &rt_module_describe(run->module)->program;
-    char type[200];
 
     run->routine = &desc->functions[0];
     run->in = base_array(run->cx, tool_value *, run->routine->n_params);
@@ -99,10 +111,7 @@ bool tool_program_read_inputs(tool_program_run *run)
             return false;
     for (int i = 0; i < run->routine->n_params; i++)
         if (!run->in[i])
-            return base_fail(
-                run->cx, TEC_INVALID, (base_loc){0},
-                "input '%s' (%s) has no value: give it with --input %s=FILE.json", run->routine->params[i],
-                rt_type_text(desc, run->routine->registers[i], type, sizeof type), run->routine->params[i]);
+            return fail_without(run, desc, i);
     return true;
 }
 

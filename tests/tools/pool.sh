@@ -116,7 +116,7 @@ done
 there=("$TEC" run --rpc "127.0.0.1:$server")
 expect 1 "sum.tecp:7: in 'main': calls nest deeper than the limit of 1" "${there[@]}" "${program[@]}" --max-depth 1
 expect 1 'the limit of 20 steps is reached' "${there[@]}" "${program[@]}" --max-steps 20
-expect 1 "input 'more' \(bool\) has no value: give it with --input more=FILE.json" "${there[@]}" "$dir/sum.tec" \
+expect 1 "input 'more' \(bool\) has no value: give it with --input more=FILE \(.json, .npy or .pb\)" "${there[@]}" "$dir/sum.tec" \
     --input "t=$dir/t.json"
 expect 1 "the program has no input 'x'" "${there[@]}" "${program[@]}" --input "x=$dir/t.json"
 expect 1 'expected .*CONSTRUCTOR.* of .Tree., found .*Branch' "${there[@]}" "${program[@]}" --input "t=$dir/branch.json"

@@ -88,6 +88,7 @@ echo '{"Branch": []}' >branch.json
 expect '[[18, 0], {"Node": [{"Node": [{"Leaf": [[5, -6]]}, {"Leaf": [[3, 4]]}]}, {"Leaf": [[1, 2]]}]}]' \
     --input t=t.json --input more=more.json
 expect "input 't' (Tree) has no value: give it with --input t=FILE.json" --input more=more.json
+expect "input 'more' (bool) has no value: give it with --input more=FILE (.json, .npy or .pb)" --input t=t.json
 expect "the program has no input 'x'" --input x=t.json
 expect "field '1' of 'Leaf': expected f32[2], found f32[3]" --input t=wrong.json --input more=more.json
 expect "expected {\"CONSTRUCTOR\": [fields]} of 'Tree', found {\"Branch\":[]}" --input t=branch.json --input more=more.json
