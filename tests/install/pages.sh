@@ -100,7 +100,7 @@ compare() { # PLACE COMMAND EXPECTED
     [ -n "$2" ] || return 0
     [ -z "${TEC_SANITIZE-}" ] || set -- "$1" "${2/#cc /cc -fsanitize=$TEC_SANITIZE }" "$3"
     eval "$2" >"$dir/out" 2>&1 || true
-    said "${3%$'\n'}" "$(cat "$dir/out")" || { complain "$1: '$2' prints something else:"; diff <(echo -n "$3") "$dir/out"; }
+    said "${3%$'\n'}" "$(cat "$dir/out")" || { complain "$1: '$2' prints something else:"; diff <(echo -n "$3") "$dir/out" || true; }
 }
 
 # A definition or program that no name saves.
