@@ -167,7 +167,7 @@ help_of() {
 
 options() {
     local place command second rest option
-    mkdir "$dir/help"
+    mkdir -p "$dir/help"
     while read -r place command second rest; do
         case $command:$second in
         tec:[a-z]* | tvmtune:[a-z]*) ;;
@@ -187,5 +187,29 @@ options() {
 pages=${TEC_PAGES:-$(echo README.md python/README.md docs/*.md)}
 for each in $pages; do page "$each"; done
 options $pages
+
+# Each mistake of a wrong page is told.
+cat >"$dir/wrong.md" <<'END'
+A command `tec nonsense x` and an option `tec te --emitt tree`.
+
+```te
+def f(A: f32[4]) { B[i] = A[j] return B }
+```
+
+```sh
+tec compile nothing.onnx
+```
+
+```console
+$ echo hello
+good bye
+$ echo one two
+one ...
+$ echo [x]
+[y]
+```
+END
+told=$(page "$dir/wrong.md"; options "$dir/wrong.md")
+[ "$(grep -c '^pages: ' <<<"$told")" = 6 ] || complain "expected 6 complaints of a wrong page, found: $told"
 [ $bad = 0 ] || exit 1
 echo "pages: ok"
