@@ -555,8 +555,8 @@ static bool alloc_node(run *self, const int32_t *words)
 }
 
 /* The parts of a value that was taken out of another are probably taken next, and are on their way to the
- * cache then. A tree of the user's is larger than what the weights leave of the cache, and each of its objects
- * is touched once. */
+ * cache then. A tree of the user's is larger than what the weights leave of the cache, and each of its
+ * objects is touched once. */
 static inline void prefetch_parts(rt_object *object)
 {
     const rt_node_object *node = rt_as_node(object);
