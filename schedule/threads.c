@@ -310,12 +310,19 @@ static void ask_for(const ir_stmt *stmt, int64_t threads[3])
         ask_for(tree_child(stmt, i), threads);
 }
 
-/* Each axis is within the limit; together they may not be. */
+/* A device limits the threads of each axis, and of all axes together: CUDA takes 1024 along x and y and 64
+ * along z, and 1024 in all. */
 static bool launch_fits(sched_call *call, const ir_stmt *root)
 {
-    int64_t limit = call->s->target ? call->s->target->max_threads : 0, threads[3] = {1, 1, 1};
+    const target *t = call->s->target;
+    int64_t limit = t ? t->max_threads : 0, threads[3] = {1, 1, 1};
 
     ask_for(root, threads);
+    for (int i = 0; i < 3 && limit; i++)
+        if (threads[i] > t->max_block[i])
+            return sched_refuse(call,
+                                "the launch of '%s' has %lld threads along threadIdx.%c; the limit is %d",
+                                root->loop.var->var.name, (long long)threads[i], 'x' + i, t->max_block[i]);
     if (!limit || threads[0] * threads[1] <= limit / threads[2])
         return true;
     return sched_refuse(call, "the launch of '%s' has %lld * %lld * %lld threads; the limit is %lld",

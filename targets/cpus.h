@@ -34,8 +34,8 @@ target_machine target_this_machine(tec_context *cx);
 
 /* GPUs and accelerators (targets/devices.c). */
 typedef struct {
-    const char *kind, *name; /* "cuda", "sm_90" */
-    int max_threads, warp_size;
+    const char *kind, *name;           /* "cuda", "sm_90" */
+    int max_threads, max_z, warp_size; /* threads of a block, in all and along z */
     int64_t shared_bytes, register_bytes;
     bool no_f64;       /* it cannot compute in doubles */
     bool has_fma;      /* a multiply-add in one instruction, rounded once */

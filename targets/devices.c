@@ -13,19 +13,20 @@
 enum { KIB = 1024 };
 
 const target_device target_devices[] = {
-    {"cuda", "sm_80", 1024, 32, 163 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.0"},
-    {"cuda", "sm_70", 1024, 32, 96 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.0"},
-    {"cuda", "sm_75", 1024, 32, 64 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.5"},
-    {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.6"},
-    {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.9"},
-    {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, NULL},
-    {"cuda", "sm_90a", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 9.0"},
-    {"cuda", "sm_100", 1024, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 10.0"},
-    {"cuda", "sm_120", 1024, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 12.0"},
-    {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false, false, NULL, NULL},
-    {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true, true, NULL, "Mali"},
-    {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false, true, "x86-64-v3", "Portable Computing Language"},
-    {"vdla", "pynq", 0, 0, 0, 0, true, false, NULL, NULL},
+    {"cuda", "sm_80", 1024, 64, 32, 163 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.0"},
+    {"cuda", "sm_70", 1024, 64, 32, 96 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.0"},
+    {"cuda", "sm_75", 1024, 64, 32, 64 * KIB, 256 * KIB, false, true, NULL, "compute capability 7.5"},
+    {"cuda", "sm_86", 1024, 64, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.6"},
+    {"cuda", "sm_89", 1024, 64, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 8.9"},
+    {"cuda", "sm_90", 1024, 64, 32, 227 * KIB, 256 * KIB, false, true, NULL, NULL},
+    {"cuda", "sm_90a", 1024, 64, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 9.0"},
+    {"cuda", "sm_100", 1024, 64, 32, 227 * KIB, 256 * KIB, false, true, NULL, "compute capability 10.0"},
+    {"cuda", "sm_120", 1024, 64, 32, 99 * KIB, 256 * KIB, false, true, NULL, "compute capability 12.0"},
+    {"opencl", "generic", 256, 256, 1, 32 * KIB, 64 * KIB, false, false, NULL, NULL},
+    {"opencl", "mali", 256, 256, 16, 32 * KIB, 64 * KIB, true, true, NULL, "Mali"},
+    {"opencl", "pocl", 256, 256, 1, 256 * KIB, 64 * KIB, false, true, "x86-64-v3",
+     "Portable Computing Language"},
+    {"vdla", "pynq", 0, 0, 0, 0, 0, true, false, NULL, NULL},
 };
 const int target_n_devices = BASE_COUNT(target_devices);
 

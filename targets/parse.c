@@ -382,6 +382,7 @@ static target *make_device(words *list, const target_device *found, const target
                   .features = "",
                   .num_cores = 1,
                   .max_threads = found->max_threads,
+                  .max_block = {found->max_threads, found->max_threads, found->max_z},
                   .warp_size = found->warp_size,
                   .shared_bytes = found->shared_bytes,
                   .register_bytes = found->register_bytes,
@@ -412,6 +413,8 @@ static const target *join_devices(words *list, const target **each, int n)
         base_addf(list->cx, &names, "%s%s", names.n ? "," : "", t->cpu);
         all->capability = t->capability < all->capability ? t->capability : all->capability;
         all->max_threads = t->max_threads < all->max_threads ? t->max_threads : all->max_threads;
+        for (int k = 0; k < 3; k++)
+            all->max_block[k] = t->max_block[k] < all->max_block[k] ? t->max_block[k] : all->max_block[k];
         all->shared_bytes = t->shared_bytes < all->shared_bytes ? t->shared_bytes : all->shared_bytes;
         all->register_bytes =
             t->register_bytes < all->register_bytes ? t->register_bytes : all->register_bytes;

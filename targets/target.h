@@ -75,7 +75,9 @@ struct target {
     /* GPU */
     int capability;        /* of an NVIDIA GPU, 80: sm_80; 0: another device */
     bool own_instructions; /* also those that later devices lack: sm_90a */
-    int max_threads, warp_size;
+    int max_threads;       /* of a block; 0: no limit is known */
+    int max_block[3];      /* of these along x, y and z */
+    int warp_size;
     int64_t shared_bytes, register_bytes;
     bool no_f64; /* the device cannot compute in doubles */
     target_precision precision;

@@ -124,6 +124,7 @@ Test(parse, devices_are_described)
     cr_assert(target_offers(t, TARGET_THREADS | TARGET_SCRATCHPADS) && !target_offers(t, TARGET_VECTORS));
     cr_assert(eq(int, t->warp_size, 32));
     cr_assert(eq(i64, t->shared_bytes, 227 * 1024));
+    cr_assert(t->max_threads == 1024 && t->max_block[1] == 1024 && t->max_block[2] == 64);
     cr_assert(target_offers(parsed("opencl -device=mali"), TARGET_THREADS));
     cr_assert(target_offers(parsed("vdla -config=pynq"), TARGET_TOKENS) &&
               !target_offers(parsed("vdla"), TARGET_THREADS));
@@ -137,6 +138,7 @@ Test(parse, several_architectures_have_what_all_of_them_have)
     cr_assert(eq(str, (char *)target_text(cx, t), "cuda -arch=sm_75,sm_80,sm_90a -host=haswell"));
     cr_assert(eq(int, t->capability, 75));
     cr_assert(eq(i64, t->shared_bytes, 64 * 1024));
+    cr_assert(eq(int, t->max_block[2], 64));
     cr_assert(t->own_instructions == false && two->own_instructions == false);
     cr_assert(eq(int, two->capability, 90));
     /* Each by itself, the one with the most first. */
