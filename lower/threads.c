@@ -29,6 +29,14 @@
  *
  *     for k.1 in 0..32 threadIdx.x { block S }  =>  for once in 0..1 blockIdx.x {
  *                                                     for k.1 in 0..32 threadIdx.x { block S } }
+ *
+ * Memory of scope warp that was filled there, outside of all launches, existed once. In a launch it would
+ * exist once for each warp, and only the first warp would fill its own. It becomes shared memory:
+ *
+ *     buffer W @warp                         buffer W @shared
+ *     for k.0 {                        =>    for k.0 in 0..n blockIdx.x.. {
+ *       W[..] = A[..]                          W[..] = A[..]            # by the first thread
+ *       for k.1 threadIdx.y { .. W[..] } }     for k.1 threadIdx.y { .. W[..] } }
  */
 #include "lower/lanes.h"
 
@@ -74,8 +82,9 @@ static bool blame(lower_splitter *sp, const tree_site *site, int loop, const cha
 
 typedef struct {
     ir_rewrite rw;
-    base_map roots; /* loops that a launch is made of */
-    bool inside;    /* of one of them */
+    base_map roots;  /* loops that a launch is made of */
+    base_map common; /* buffers of scope warp -> the same in shared memory */
+    bool inside;     /* of one of the roots */
 } launcher;
 
 static bool is_in_blocks(const tree_site *site)
@@ -133,10 +142,63 @@ static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *stmt)
                   out);
 }
 
+static const ir_buffer *common_buffer(ir_rewrite *rw, const ir_buffer *buffer)
+{
+    const ir_buffer *common = base_map_get(&((launcher *)rw)->common, buffer);
+
+    return common ? common : buffer;
+}
+
+/* Whether the block, outside of all launches so far, gets into one. */
+static bool is_taken_in(const launcher *self, const tree_site *site)
+{
+    bool taken = false;
+
+    for (int i = 0; i < site->n; i++) {
+        if (lower_is_thread(site->path[i]) || lower_is_blocks(site->path[i]))
+            return false;
+        taken |= base_map_has(&self->roots, site->path[i]);
+    }
+    return taken;
+}
+
+/* Memory of a warp that such blocks fill. What is in a launch already has memory for each warp: schedules
+ * may not use one buffer in both ways. */
+static void find_common(launcher *self, const tree_sites *sites)
+{
+    for (int i = 0; i < sites->n; i++) {
+        const ir_block *block = sites->at[i].stmt->block.block;
+
+        for (int k = 0; k < block->n_writes && is_taken_in(self, &sites->at[i]); k++) {
+            const ir_buffer *buffer = block->writes[k].buffer;
+
+            if (buffer->scope != IR_WARP || base_map_has(&self->common, buffer))
+                continue;
+            ir_buffer *common = ir_buffer_copy(self->rw.cx, buffer);
+            common->scope = IR_SHARED;
+            base_map_put(self->rw.cx, &self->common, buffer, common);
+        }
+    }
+}
+
+/* The program with the launches, and with the buffers that change their scope. */
+static const ir_program *with_launches(launcher *self, const ir_program *program)
+{
+    const ir_stmt *body = ir_rewrite_stmt(&self->rw, program->body);
+    const ir_buffer **buffers = base_array(self->rw.cx, const ir_buffer *, program->n_buffers + 1);
+    ir_program *out = ir_program_copy(self->rw.cx, program);
+
+    for (int i = 0; i < program->n_buffers; i++)
+        buffers[i] = common_buffer(&self->rw, program->buffers[i]);
+    out->body = body;
+    out->buffers = buffers;
+    return body ? out : NULL;
+}
+
 /* Reductions over threads outside of all loops over blocks become launches of one block. */
 static const ir_program *launch_reductions(tec_context *cx, const ir_program *program)
 {
-    launcher l = {.rw = {.cx = cx, .stmt = launch}};
+    launcher l = {.rw = {.cx = cx, .stmt = launch, .buffer = common_buffer}};
     tree_sites sites = tree_all_sites(cx, program->body);
 
     for (int i = 0; i < sites.n; i++) {
@@ -145,7 +207,8 @@ static const ir_program *launch_reductions(tec_context *cx, const ir_program *pr
         if (root)
             base_map_put(cx, &l.roots, root, root);
     }
-    return l.roots.n > 0 ? lower_with_body(cx, program, ir_rewrite_stmt(&l.rw, program->body)) : program;
+    find_common(&l, &sites);
+    return l.roots.n > 0 ? with_launches(&l, program) : program;
 }
 
 const ir_program *lower_threads(const lower_options *options, const ir_program *program)

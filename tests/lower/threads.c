@@ -306,3 +306,26 @@ Test(threads, random_shapes)
         same_as_serial(1 + (int)base_random_below(&state, 70),
                        base_random_below(&state, 2) ? "threadIdx.x" : "threadIdx.y");
 }
+
+/* Memory of a warp that is filled outside of all launches exists once, and so it does where a launch is made
+ * of what stands around. */
+Test(threads, read_what_was_memory_of_a_warp_outside_of_launches)
+{
+    const char *text =
+        "program p(symbol n, A: f32[6, n], out C: f32[n]) {\n"
+        "  buffer W: f32[6, n] @warp\n"
+        "  for y in 0..n { for k.0 in 0..2 {\n"
+        "    for w in 0..3 { block W(w = k.0*3 + w in 0..6, y = y in 0..n) {\n"
+        "      reads A[w, y] writes W[w, y] W[w, y] = A[w, y]\n"
+        "    } }\n"
+        "    for k.1 in 0..3 threadIdx.y { block C(y = y in 0..n, k reduce = k.0*3 + k.1 in 0..6) {\n"
+        "      reads W[k, y] writes C[y] init { C[y] = 1.0 } C[y] sum= W[k, y]\n"
+        "    } }\n"
+        "  } }\n"
+        "}\n";
+
+    HAS("buffer W: f32[6, n] @shared\n", after("threads", "cuda", text));
+    same_meaning("threads", "cuda", text, SIZES(0, 1, 5));
+    same_meaning("all", "cuda", text, SIZES(0, 1, 5));
+    same_meaning("all", "opencl", text, SIZES(0, 1, 5));
+}
