@@ -37,6 +37,7 @@ same edges --dim n=21
 same meet --dim n=1
 same meet --dim n=7
 same meet_often
+same meet_first
 same scatter
 same strided --dim m=10
 same grids --dim n=5
@@ -81,6 +82,9 @@ grep -q "'half' was compiled for the CPU and cannot run on opencl:0" "$dir/out" 
 "$TEC" compile tests/models/digits/model.onnx --target opencl --quiet -o "$dir/model.tec" 2>"$dir/out" || { cat "$dir/out"; fail "no model"; }
 if "$TEC" run "$dir/model.tec" --device cpu >"$dir/out" 2>&1; then fail "a model for a device ran on the CPU"; fi
 grep -q "was compiled for 'opencl -device=generic' and cannot run on cpu:0 alone" "$dir/out" || { cat "$dir/out"; fail "does not say what the model is for"; }
+# Wrong at sizes that stay symbols: `te --dim` compiles for its size.
+"$TEC" fuzz --worker --target opencl --file tests/tools/gpu/meet_last.te >"$dir/out"
+[ "$(cut -f2 "$dir/out")" = 0 ] || { cat "$dir/out"; fail "meet_last"; }
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 if grep -q 'not called' "$dir/out"; then fail "random kernels are compiled only"; fi

@@ -144,6 +144,67 @@ Test(opencl_text, conditions_are_hidden_from_compilers_for_cpus)
     cr_assert(strstr(kernels_for("opencl -device=mali", text), "const bool taken = b < 3;"));
 }
 
+static int barriers_in(const char *text)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, "barrier(CLK")) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* PoCL fails where a loop around barriers begins with a nest of loops, or ends with a condition that
+ * LLVM sees through. */
+Test(opencl_text, loops_around_barriers_have_edges_that_pocl_compiles)
+{
+    static const struct {
+        const char *body;
+        int barriers; /* in all */
+        bool named;   /* the condition at the end */
+    } cases[] = {
+        {"S[t] = A[t]  BARRIER  B[t] = S[3 - t]", 1, false},
+        {"for j in 0..n { S[t] = A[j] }  BARRIER  B[t] = S[3 - t]", 1, false},
+        {"for j in 0..3 { for k in 0..2 { S[t] = A[j + k] } }  BARRIER  B[t] = S[3 - t]", 2, false},
+        {"for j in 0..3 { for k in 0..j { S[t] = A[j + k] } }  BARRIER  B[t] = S[3 - t]", 2, false},
+        {"B[t] = 0.0  for j in 0..3 { for k in 0..j { S[t] = A[j + k] } }  BARRIER  B[t] = S[3 - t]", 2,
+         false},
+        {"S[t] = A[t]  BARRIER  for j in 0..3 { for k in 0..j { B[t] = S[3 - t] } }", 1, false},
+        {"if t < 2 { S[t] = A[t] }  BARRIER  B[t] = S[t]", 1, false},
+        {"S[t] = A[t]  BARRIER  if t < 2 { B[t] = S[3 - t] }", 1, true},
+        {"S[t] = A[t]  BARRIER  if t < 2 { B[t] = S[3 - t] }  B[3 - t] = 1.0", 1, true},
+        {"S[t] = A[t]  let low = n - 3 { BARRIER  if t < low { B[t] = S[3 - t] } }", 1, true},
+    };
+
+    for (int i = 0; i < BASE_COUNT(cases); i++) {
+        const char *at = strstr(cases[i].body, "BARRIER");
+        const char *text =
+            base_format(cx,
+                        "program p(symbol n, A: f32[8], out B: f32[4]) { for b in 0..1 blockIdx.x {\n"
+                        "allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { for i in 0..4 {\n"
+                        "%.*sevaluate call<i32> tec.barrier(\"shared\")%s } } } } }",
+                        (int)(at - cases[i].body), cases[i].body, at + strlen("BARRIER"));
+        const char *cpu = kernels_for("opencl", text), *gpu = kernels_for("opencl -device=mali", text);
+
+        cr_assert_eq(barriers_in(cpu), cases[i].barriers, "%s", cases[i].body);
+        cr_assert_eq(strstr(cpu, "const volatile bool taken = ") != NULL, cases[i].named, "%s",
+                     cases[i].body);
+        cr_assert(barriers_in(gpu) == 1 && !strstr(gpu, "taken"), "%s", cases[i].body);
+    }
+}
+
+/* The host runs it, and no iteration where there is none. */
+Test(opencl_text, a_loop_around_launches_with_barriers_may_be_empty)
+{
+    const char *text =
+        kernels("program p(symbol n, A: f32[n, 4], out B: f32[n, 4]) { for i in 0..n {\n"
+                "for b in 0..1 blockIdx.x { allocate S: f32[4] @shared { for t in 0..4 threadIdx.x {\n"
+                "S[t] = A[i, t]  evaluate call<i32> tec.barrier(\"shared\")  B[i, t] = S[3 - t]\n"
+                "} } } } }");
+
+    cr_assert(text, "%s", tec_context_error(cx));
+    cr_assert_not(strstr(text, "mine"), "%s", text);
+}
+
 Test(opencl_text, vectorised_loops_are_vectors)
 {
     has("for c in 0..8 vectorised { B[b*8 + c] = A[b*8 + c] * 2.0 + A[b] }",
