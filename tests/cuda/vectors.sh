@@ -73,4 +73,16 @@ kernel=$dir/depthwise.te checked "depthwise x 4" 228 ''
 kernel=$dir/depthwise.te checked "depthwise" 456 's/vectorize(c2)/unroll(c2)/; s/_, 4)/_, 1)/; s/vectorize(Y.c)/unroll(Y.c)/'
 # Casts: the vectors of both types.
 checked "from ints to floats" 72 's/A: f32/A: i8/; s/A\[y, x\]/f32(A[y, x])/g'
+# Arguments that begin between two vectors: two of the four are not asked for as vectors, which would make 96
+# requests, and the results are the same.
+for front in '' 'Z: f32[4], '; do
+    sed "s/def f(/&$front/" tests/tools/gpu/unaligned.te >"$dir/k.te"
+    rm -f "$dir/counts"
+    TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
+        "$TEC" fuzz --worker --target "cuda -arch=sm_80" --file "$dir/k.te" >"$dir/out" || fail "unaligned"
+    [ "$(cut -f2,4 "$dir/out")" = "0	0" ] || fail "unaligned arguments give wrong results"
+    read -r _ _ requests _ <"$dir/counts"
+    echo "unaligned: $requests requests"
+    [ "$requests" -gt 96 ] || fail "unaligned arguments are asked for as vectors"
+done
 echo "vectors: ok"

@@ -85,6 +85,14 @@ grep -q "was compiled for 'opencl -device=generic' and cannot run on cpu:0 alone
 # Wrong at sizes that stay symbols: `te --dim` compiles for its size.
 "$TEC" fuzz --worker --target opencl --file tests/tools/gpu/meet_last.te >"$dir/out"
 [ "$(cut -f2 "$dir/out")" = 0 ] || { cat "$dir/out"; fail "meet_last"; }
+# Arguments that begin between two vectors.
+for front in '' 'Z: f32[4], '; do
+    sed "s/def f(/&$front/" tests/tools/gpu/unaligned.te >"$dir/unaligned.te"
+    for target in opencl 'opencl -device=pocl'; do
+        "$TEC" fuzz --worker --target "$target" --file "$dir/unaligned.te" >"$dir/out"
+        [ "$(cut -f2,4 "$dir/out")" = "0	0" ] || { cat "$dir/out"; fail "unaligned arguments for $target"; }
+    done
+done
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 if grep -q 'not called' "$dir/out"; then fail "random kernels are compiled only"; fi
