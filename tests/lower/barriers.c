@@ -5,17 +5,6 @@
 
 TestSuite(barriers, .init = open_context, .fini = close_context);
 
-#define CUDA "cuda"
-
-/* Why the interpreter refuses p; NULL where it runs. */
-static const char *fault(const ir_program *p)
-{
-    memory m = fill(p, 7, 5);
-    const char *text = runs(p, &m) ? NULL : base_strdup(cx, tec_context_error(cx));
-    tec_context_clear(cx);
-    return text;
-}
-
 /* The program is right as lowered, has that many barriers, and is wrong without any one of them: a race, or,
  * where no barrier is left for threads to run up to, a read of what another thread has yet to write. */
 static void needs_each(const char *text, int expected)
@@ -26,10 +15,10 @@ static void needs_each(const char *text, int expected)
     cr_assert(p, "%s", tec_context_error(cx));
     without(p, -1, &total);
     cr_assert_eq(total, expected, "%d barriers:\n%s", total, ir_program_text(cx, p));
-    cr_assert_null(fault(p), "%s\n%s", fault(p), ir_program_text(cx, p));
+    cr_assert_null(fault(p, 7, 5), "%s\n%s", fault(p, 7, 5), ir_program_text(cx, p));
     for (int i = 0; i < expected; i++) {
         const ir_program *less = without(p, i, &total);
-        const char *why = fault(less);
+        const char *why = fault(less, 7, 5);
 
         cr_assert(why, "barrier %d is not needed:\n%s", i, ir_program_text(cx, p));
         cr_assert(blames_order(why), "%s", why);

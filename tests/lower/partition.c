@@ -115,10 +115,7 @@ Test(partition, keeps_threads_together_that_meet)
 
     for (int i = 0; i < 2; i++) {
         const char *program = base_format(cx, text, i ? "k / 2" : "k");
-        const ir_program *before = through("barriers", "cuda", parse(program), false),
-                         *after = through("partition,barriers", "cuda", parse(program), false);
 
-        cr_assert(after, "%s", tec_context_error(cx));
-        same_results(before, after, 1, 3, "partition");
+        same_with_barriers("partition", "cuda", program, SIZES(1));
     }
 }

@@ -24,6 +24,8 @@
 #define AVX512 "llvm -mcpu=x86-64-v4"
 #define AVX2 "llvm -mcpu=x86-64-v3"
 #define SSE2 "llvm -mcpu=x86-64"
+#define CUDA "cuda"
+#define OPENCL "opencl"
 
 static tec_context *cx;
 
@@ -255,6 +257,28 @@ static inline const ir_program *same_meaning(const char *passes, const char *cpu
     for (int i = 0; i < n; i++)
         same_results(before, now, sizes[i], 7 + (uint64_t)i, passes);
     return now;
+}
+/* Threads that meet: the program with barriers alone, and with those of a pass before them, which gives the
+ * same results. Races and divergence are reported. */
+static inline void same_with_barriers(const char *pass, const char *gpu, const char *text,
+                                      const int64_t *sizes, int n)
+{
+    const ir_program *before = through("barriers", gpu, parse(text), false),
+                     *now = through(base_format(cx, "%s,barriers", pass), gpu, parse(text), false);
+
+    cr_assert(before && now, "%s\n%s", tec_context_error(cx), text);
+    for (int i = 0; i < n; i++)
+        same_results(before, now, sizes[i], 1 + (uint64_t)i, pass);
+}
+
+/* Why the interpreter refuses the program, with that size and seed; NULL where it runs. */
+static inline const char *fault(const ir_program *p, int64_t size, uint64_t seed)
+{
+    memory m = fill(p, size, seed);
+    const char *text = runs(p, &m) ? NULL : base_strdup(cx, tec_context_error(cx));
+
+    tec_context_clear(cx);
+    return text;
 }
 #define SIZES(...)                                                                                           \
     (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))

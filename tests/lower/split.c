@@ -4,8 +4,6 @@
 
 TestSuite(split, .init = open_context, .fini = close_context);
 
-#define OPENCL "opencl"
-
 Test(split, names_launches_and_places_what_lies_between_them)
 {
     const char *text = "program p(symbol n, A: f32[n], out B: f32[n]) where n >= 1 {\n"

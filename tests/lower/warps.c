@@ -3,19 +3,11 @@
 
 TestSuite(warps, .init = open_context, .fini = close_context);
 
-#define CUDA "cuda"
-#define OPENCL "opencl"
-
 /* The interpreter gives the same with memory of a warp, between whose uses barriers stand, and with what it
- * becomes; races and divergence are reported. */
+ * becomes. */
 static void keeps_meaning(const char *gpu, const char *text)
 {
-    const ir_program *before = through("barriers", gpu, parse(text), false),
-                     *now = through("warps,barriers", gpu, parse(text), false);
-
-    cr_assert(before && now, "%s", tec_context_error(cx));
-    for (int64_t n = 0; n < 4; n++)
-        same_results(before, now, n, (uint64_t)n + 1, "the program with the pass");
+    same_with_barriers("warps", gpu, text, SIZES(0, 1, 2, 3));
 }
 
 static const char reversed[] = "program p(symbol n, A: f32[n, 32], out B: f32[n, 32]) {\n"
