@@ -100,16 +100,27 @@ static bool look_for(const tool_fuzz_jobs *jobs, const base_plant_row *fault, co
     return s.after > 0;
 }
 
-/* Whether cases for the target come by the fault: printers of kernels and lists of launches are of devices
- * alone, passes over graphs are of programs (--programs), and of all other faults the code of a CPU tells as
- * much. */
+/* Printers of kernels and lists of launches are of devices alone. */
+static bool is_of_device(const base_plant_row *fault)
+{
+    return strcmp(fault->room, "source") == 0 || strcmp(fault->room, "launches") == 0 ||
+           strcmp(fault->room, "cuda") == 0;
+}
+
+/* What the command lacks for its cases to come by the fault; NULL: nothing. */
+static const char *missing(const target *machine, const base_plant_row *fault)
+{
+    if (strncmp(fault->room, "graph", 5) == 0)
+        return "--programs";
+    if (strcmp(fault->room, "cuda") == 0 && strcmp(target_arch_name(machine), "cuda") != 0)
+        return "--target cuda";
+    return is_of_device(fault) && target_offers(machine, TARGET_HOST) ? "--target opencl or cuda" : NULL;
+}
+
+/* Whether `all` counts the fault: of faults that are not a device's, the code of a CPU tells as much. */
 static bool is_within_reach(const target *machine, const base_plant_row *fault)
 {
-    bool of_device = strcmp(fault->room, "source") == 0 || strcmp(fault->room, "launches") == 0 ||
-                     strcmp(fault->room, "cuda") == 0;
-
-    return strncmp(fault->room, "graph", 5) != 0 && of_device == !target_offers(machine, TARGET_HOST) &&
-           (strcmp(fault->room, "cuda") != 0 || strcmp(target_arch_name(machine), "cuda") == 0);
+    return !missing(machine, fault) && is_of_device(fault) == !target_offers(machine, TARGET_HOST);
 }
 
 /* By name, by number, or all within reach. */
@@ -140,6 +151,11 @@ int tool_fuzz_plants(const tool_fuzz_jobs *jobs, const char *which)
         return list();
     for (int k = 1; k < base_n_plants && !why; k++)
         if (is_meant(machine, which, k)) {
+            const char *lacks = missing(machine, &base_plants[k]);
+
+            if (lacks)
+                return tool_misuse("fuzz", "no case comes by the fault '%s' of '%s' without %s",
+                                   base_plants[k].name, base_plants[k].room, lacks);
             meant++;
             found += look_for(jobs, &base_plants[k], &why);
         }

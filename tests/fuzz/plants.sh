@@ -26,3 +26,7 @@ find_from() { # fault, first case, cases
     "$TEC" fuzz --plant "$1" --seed 1 --first "$2" --cases "$3" --jobs 2 --keep "$out" </dev/null
 }
 find_faults find_from
+
+# A search that no case can end is refused.
+! "$TEC" fuzz --plant fuse_readers 2>"$out/why" || { echo "plants: a search in vain began"; exit 1; }
+grep -q "no case comes by the fault 'fuse_readers' of 'graph/fuse' without --programs" "$out/why"
