@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     const target *target;
     int jobs;             /* 0: one for each core of this machine's affinity mask */
-    bool strict;          /* no fused multiply-add, no re-association */
+    bool strict;          /* no fused multiply-add, no re-association but by the schedule */
     const char *dump_dir; /* --dump-ir */
     bool no_verify;       /* do not verify between passes */
     bool want_lowered;    /* keep the text of the lowered programs */

@@ -414,7 +414,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"precision", TOOL_CHOICE, &to->precision, TOOL_PRECISION_VALUE, TOOL_PRECISION_HELP},
         {"strict", TOOL_FLAG, &to->strict, NULL,
-         "no fused multiply-add, no re-association, denormals are kept"},
+         "no fused multiply-add, denormals are kept, sums in the order of their schedule, which may have "
+         "partial sums"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
     };
     const tool_usage usage = {

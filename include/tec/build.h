@@ -33,8 +33,10 @@ typedef struct {
     /* Only records that were measured with this number of threads are used; 0: as many as the target has
      * cores. The module itself runs with any number of threads. */
     int threads;
-    int jobs;    /* threads that compile; 0: one for each core */
-    bool strict; /* no fused multiply-add, no re-association, denormals kept */
+    int jobs; /* threads that compile; 0: one for each core */
+    /* No fused multiply-add, denormals kept, and each sum in the order of its schedule. Schedules may have
+     * partial sums, the default ones too. */
+    bool strict;
     /* Makes several versions of the code. Each call chooses one of them by the remainder of a symbol: "n%8"
      * makes one version for each remainder of n divided by 8; "n%8=0,4" makes one for remainder 0, one for
      * remainder 4 and one for all others. In a graph products and convolutions of the host with this symbol

@@ -50,7 +50,7 @@ def compile(
     output: also keep the module as this file, for `tec.load`; needed to compile for another `target` (as `tec compile --target`).
     dims: values of symbolic dimensions, by name or as "INPUT.AXIS"; others stay symbolic. threads: to schedule for and to run with; 0: all.
     precision: "tf32" or "fast" let kernels of a GPU compute less exactly, as `tec compile --precision`.
-    strict: no fused multiply-adds, no re-association. records: a record store of `tec tune`, for measured schedules.
+    strict: no fused multiply-adds, sums in the order of their schedules (which may have partial sums). records: a record store of `tec tune`, for measured schedules.
     dispatch: "n%8" compiles a version of each product for each remainder of the symbolic dimension n by 8.
     limits: of what is read and made, by name, as `tec help limits` lists them.
     Raises CompilerMissing where the library libtec is not installed.
