@@ -124,14 +124,13 @@ static bool read_shape(const cJSON *list, int rank, int64_t *shape)
 /* What was wrong with `wrong`: an element, or an array of another length than its neighbours. */
 static void *refuse(tec_context *cx, const char *path, const DLTensor *tensor, const cJSON *wrong)
 {
-    const char *type = base_dtype_text(cx, tensor->dtype);
+    const char *type = base_dtype_text(cx, tensor->dtype),
+               *expected = tensor->ndim == 0
+                               ? base_format(cx, "a value of %s", type)
+                               : base_format(cx, "values of %s in arrays of equal lengths, nested %d deep",
+                                             type, tensor->ndim);
 
-    if (wrong && !cJSON_IsArray(wrong) && !cJSON_IsObject(wrong) && tensor->ndim == 0)
-        return tool_refuse_json(cx, path, base_format(cx, "a value of %s", type), wrong);
-    return tool_refuse_json(
-        cx, path,
-        base_format(cx, "values of %s in arrays of equal lengths, nested %d deep", type, tensor->ndim),
-        wrong);
+    return tool_refuse_json(cx, path, expected, wrong);
 }
 
 /* The lengths of the first arrays are the extents, where the JSON does not say its shape. An object lists
@@ -142,7 +141,7 @@ DLTensor *tool_json_tensor(tec_context *cx, const char *path, const cJSON *json,
     int64_t extents[RT_MAX_RANK] = {0}, count = 0;
 
     if (shape && !read_shape(shape, rank, extents))
-        return tool_refuse_json(cx, path, base_format(cx, "a shape of %d extents", rank), shape);
+        return tool_refuse_json(cx, path, base_format(cx, "a shape of %d extents from 0 on", rank), shape);
     for (int d = 0; d < rank && !shape; d++, at = at ? at->child : NULL)
         extents[d] = cJSON_IsArray(at) ? cJSON_GetArraySize(at) : 0;
     DLTensor *tensor = tool_new_tensor(cx, dtype, rank, extents);

@@ -78,6 +78,10 @@ wrong u8 '[-1]' -1
 wrong i32 '[0.5]' 0.5
 wrong i64 '[1e300]' 1e+300
 wrong bool '[2]' 2
+echo '{"shape": [-2], "data": []}' >value.json
+fails 'expected a shape of 1 extents from 0 on, found [-2]' run type.tec --input more=more.json --input x=value.json
+echo '[true]' >more.json
+fails 'expected a value of bool, found [true]' run type.tec --input more=more.json --input x=value.json
 
 # A kernel's inputs.
 echo 'def f(n, A: i32[n]) { B[i: n] = A[i] + 1  return B }' >f.te
