@@ -14,7 +14,7 @@
  *           buffers have all their dimensions
  * provides  any two accesses by different threads of a block to one element, one of them a write, have a
  *           barrier between them that all threads reach; shared and warp memory is allocated around all
- *           threads of the launch
+ *           threads of the launch, and none that is not the launch's own is left (lower/outside.c)
  * breaks    nothing
  *
  * Of two accesses in need of a barrier, it stands in the innermost sequence around both, so outside of all
@@ -49,6 +49,7 @@
 #include "ir/region/region.h"
 #include "lower/conflict.h"
 #include "lower/differ.h"
+#include "lower/outside.h"
 
 /* Which memory a barrier orders; each orders what those before it do. */
 typedef enum { NONE, WARP, SHARED, GLOBAL } order;
@@ -641,6 +642,9 @@ static const ir_stmt *find_launch(void *program, const ir_facts *facts, const ir
 
 const ir_program *lower_barriers(const lower_options *options, const ir_program *program)
 {
+    program = lower_take_outside(options, program);
+    if (!program)
+        return NULL;
     const ir_facts *f = ir_facts_of_program(options->cx, program);
 
     return lower_with_body(options->cx, program, find_launch((void *)(uintptr_t)f, f, program->body));

@@ -14,16 +14,17 @@
  * breaks    nothing
  *
  * A statement outside of all launches that touches memory becomes a launch of one thread, together with its
- * neighbours of that sort: the memory is the device's. A loop around launches stays where it is: the host
- * runs it (lower/launches.h). What the host cannot do stays for the interpreter, and lower/launches.c refuses
- * it: a condition that reads memory; a buffer inside of a loop around launches whose size the loop changes.
+ * neighbours of that sort: the memory is the device's. Shared memory directly around a loop over threads is
+ * part of that launch. A loop around launches stays where it is: the host runs it (lower/launches.h). What
+ * the host cannot do stays for the interpreter, and lower/launches.c refuses it: a condition that reads
+ * memory; a buffer inside of a loop around launches whose size the loop changes.
  *
  * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each.
  * Where no loop over threads stands inside of its allocation, one thread alone comes to it, and it becomes
  * local; where none stands around, it becomes shared.
  */
 #include "lower/launches.h"
-#include "lower/util.h"
+#include "lower/outside.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -198,7 +199,7 @@ static const ir_stmt *around(splitter *sp, const ir_stmt *stmt)
 static const ir_stmt *outside(splitter *sp, const ir_stmt *stmt)
 {
     if (stmt->kind == IR_ALLOCATE)
-        return allocation(sp, stmt);
+        return lower_threads_of(sp->cx, stmt) ? launch(sp, stmt) : allocation(sp, stmt);
     if (stmt->kind == IR_SEQ)
         return sequence(sp, stmt);
     if (is_bound(stmt) || !has_launch(sp, stmt))

@@ -414,3 +414,112 @@ Test(barriers, order_reads_in_bounds_around_a_loop)
     needs_each(EXCHANGE("for k in 0..3 { ", "for i in S[7 - tx]..+2 { B[tx] = 1.0 }", "} "), 2);
     needs_each(EXCHANGE("for k in 0..3 { ", "for i in 0..S[7 - tx] { B[tx] = 1.0 }", "} "), 2);
 }
+
+/* Memory that two launches use lies in the workspace, whatever its scope was: its barriers order global
+ * memory. */
+Test(barriers, order_shared_memory_of_several_launches_as_global_memory)
+{
+    static const char *const scopes[] = {"shared", "warp"};
+
+    for (int i = 0; i < BASE_COUNT(scopes); i++)
+        SHOWS("program p(A: f32[8], out B: f32[8], out C: f32[8]) {\n"
+              "  allocate S: f32[8] {\n"
+              "    for tx in 0..8 threadIdx.x {\n"
+              "      S[tx] = A[tx]\n"
+              "      evaluate call<i32> tec.barrier(\"global\")\n"
+              "      B[tx] = S[7 - tx]\n"
+              "    }\n"
+              "    for tx in 0..8 threadIdx.x {\n"
+              "      C[tx] = S[7 - tx]\n"
+              "    }\n"
+              "  }\n"
+              "}\n",
+              after("barriers", OPENCL,
+                    base_format(cx,
+                                "program p(A: f32[8], out B: f32[8], out C: f32[8]) {\n"
+                                "  allocate S: f32[8] @%s {\n"
+                                "    for tx in 0..8 threadIdx.x { S[tx] = A[tx]\n B[tx] = S[7 - tx] }\n"
+                                "    for tx in 0..8 threadIdx.x { C[tx] = S[7 - tx] }\n"
+                                "  }\n"
+                                "}\n",
+                                scopes[i])));
+}
+
+/* The device has 32 KiB: S and T are shared memory of the launch, and U, which no longer fits, lies in the
+ * workspace. */
+Test(barriers, order_what_does_not_fit_into_shared_memory_as_global_memory)
+{
+    SHOWS("program p(A: f32[4000], out B: f32[4000]) {\n"
+          "  allocate U: f32[4000] {\n"
+          "    allocate S: f32[4000] @shared {\n"
+          "      allocate T: f32[4000] @shared {\n"
+          "        for tx in 0..8 threadIdx.x {\n"
+          "          S[tx] = A[tx]\n"
+          "          evaluate call<i32> tec.barrier(\"shared\")\n"
+          "          T[tx] = S[7 - tx]\n"
+          "          evaluate call<i32> tec.barrier(\"shared\")\n"
+          "          U[tx] = T[7 - tx]\n"
+          "          evaluate call<i32> tec.barrier(\"global\")\n"
+          "          B[tx] = U[7 - tx]\n"
+          "        }\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "}\n",
+          after("barriers", OPENCL,
+                "program p(A: f32[4000], out B: f32[4000]) {\n"
+                "  allocate S: f32[4000] @shared { for tx in 0..8 threadIdx.x {\n"
+                "    allocate T: f32[4000] @shared { allocate U: f32[4000] @shared {\n"
+                "      S[tx] = A[tx]\n T[tx] = S[7 - tx]\n U[tx] = T[7 - tx]\n B[tx] = U[7 - tx]\n"
+                "  } } } }\n"
+                "}\n"));
+}
+
+/* A copy into global memory is none of those that the hardware makes by itself. */
+Test(barriers, make_copies_into_global_memory_at_once)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8], out C: f32[8]) {\n"
+                       "  allocate S: f32[8] @shared {\n"
+                       "    for b in 0..1 blockIdx.x { for tx in 0..8 threadIdx.x {\n"
+                       "      attribute async_copy(1) { S[tx] = A[tx] }\n"
+                       "      evaluate call<i32> tec.async_commit()\n"
+                       "      evaluate call<i32> tec.async_wait(0)\n"
+                       "      B[tx] = S[7 - tx]\n"
+                       "    } }\n"
+                       "    for tx in 0..8 threadIdx.x { C[tx] = S[7 - tx] }\n"
+                       "  }\n"
+                       "}\n";
+    const char *out = after("barriers", CUDA, text);
+
+    cr_assert(strstr(out, "        S[tx] = A[tx]\n"
+                          "        evaluate call<i32> tec.async_commit()\n"
+                          "        evaluate call<i32> tec.async_wait(0)\n"
+                          "        evaluate call<i32> tec.barrier(\"global\")\n"
+                          "        B[tx] = S[7 - tx]\n"),
+              "%s", out);
+    HAS_NOT("async_copy", out);
+    same_meaning("barriers", CUDA,
+                 "program p(A: f32[8], out B: f32[8], out C: f32[8]) {\n"
+                 "  allocate S: f32[8] @shared {\n"
+                 "    for tx in 0..8 threadIdx.x { attribute async_copy(1) { S[tx] = A[tx] }\n"
+                 "      evaluate call<i32> tec.async_commit()  evaluate call<i32> tec.async_wait(0) }\n"
+                 "    for tx in 0..8 threadIdx.x { B[tx] = S[7 - tx]  C[tx] = S[tx] }\n"
+                 "  }\n"
+                 "}\n",
+                 SIZES(1));
+}
+
+Test(barriers, refuse_global_memory_where_an_intrinsic_expects_shared_memory)
+{
+    HAS("buffer 'S' lies outside of launches, in global memory, but the intrinsic 'take' expects it in scope "
+        "shared",
+        refusal("barriers", CUDA,
+                "program p(A: f32[8], out B: f32[8]) {\n"
+                "  intrinsic take \"warp tec_take\" { program take(s: f32[8] @shared, out d: f32[8]) {\n"
+                "    for i in 0..8 { d[i] = s[i] } } }\n"
+                "  allocate S: f32[8] @shared {\n"
+                "    for tx in 0..8 threadIdx.x { S[tx] = A[tx] }\n"
+                "    for tx in 0..32 threadIdx.x { evaluate call<i32> take(&S, &B, 0, 0) }\n"
+                "  }\n"
+                "}\n"));
+}

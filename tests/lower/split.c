@@ -73,6 +73,30 @@ Test(split, gives_memory_of_a_block_or_a_thread_its_scope)
     same_meaning("split", OPENCL, text, SIZES(1));
 }
 
+Test(split, keeps_shared_memory_of_a_launch_without_blocks_inside_of_it)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
+                       "  for t in 0..8 threadIdx.x { allocate S: f32[8] @shared {\n"
+                       "    S[t] = A[t]\n"
+                       "    B[t] = S[7 - t]\n"
+                       "  } }\n"
+                       "}\n";
+
+    SHOWS("program p(A: f32[8], out B: f32[8]) @workspace(0) {\n"
+          "  attribute launch(0) {\n"
+          "    allocate S: f32[8] @shared {\n"
+          "      for t in 0..8 threadIdx.x {\n"
+          "        S[t] = A[t]\n"
+          "        evaluate call<i32> tec.barrier(\"shared\")\n"
+          "        B[t] = S[7 - t]\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "}\n",
+          after("barriers,split", OPENCL, text));
+    same_with_barriers("barriers,split", OPENCL, text, SIZES(1));
+}
+
 /* ---- the list ---- */
 
 static base_vec launches_in(const char *text, base_vec *loops)

@@ -19,18 +19,24 @@ static void close_context(void)
 }
 TestSuite(opencl_text, .init = open_context, .fini = close_context);
 
-/* The kernels, for such a target, of a program that needs the pass `split` only; NULL with an error in cx. */
-static const char *kernels_for(const char *machine, const char *text)
+/* The kernels, for such a target, of a program after these passes; NULL with an error in cx. */
+static const char *kernels_through(const char *const *pass, int n, const char *machine, const char *text)
 {
     const ir_program *p = ir_parse_program(cx, "test.tir", text);
     const target *t = target_parse(cx, machine);
-    const char *const pass = "split", *const symbol = "k";
+    const char *const symbol = "k";
 
-    p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, &pass, 1) : NULL;
+    p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, pass, n) : NULL;
     cr_assert(p, "%s", tec_context_error(cx));
     const target_code *code =
         opencl_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
     return code ? code->bytes : NULL;
+}
+
+/* Of a program that needs the pass `split` only. */
+static const char *kernels_for(const char *machine, const char *text)
+{
+    return kernels_through((const char *const[]){"split"}, 1, machine, text);
 }
 
 static const char *kernels(const char *text)
@@ -116,6 +122,35 @@ Test(opencl_text, shared_memory_and_barriers)
         "    __attribute__((aligned(16))) __local float S[4];\n");
     has("evaluate call<i32> tec.barrier(\"shared\")", "barrier(CLK_LOCAL_MEM_FENCE);");
     has("evaluate call<i32> tec.barrier(\"global\")", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+}
+
+/* What lies in the workspace is __global memory, which a fence of local memory does not order. */
+Test(opencl_text, fences_are_of_the_memory_that_a_buffer_is_in)
+{
+    static const struct {
+        const char *body, *memory, *fence;
+    } cases[] = {
+        {"for t in 0..4 threadIdx.x { allocate S: f32[4] @shared { S[t] = A[t]  B[t] = S[3 - t] } }",
+         "__local float S[4];", "barrier(CLK_LOCAL_MEM_FENCE);"},
+        {"allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { S[t] = A[t]  B[t] = S[3 - t] } }",
+         "__local float S[4];", "barrier(CLK_LOCAL_MEM_FENCE);"},
+        {"allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { S[t] = A[t]  B[t] = S[3 - t] }\n"
+         "for b in 0..2 blockIdx.x { B[b] = S[b] } }",
+         "__global char *S_base", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"},
+        {"allocate S: f32[4] @warp { for t in 0..4 threadIdx.x { S[t] = A[t]  B[t] = S[3 - t] }\n"
+         "for b in 0..2 blockIdx.x { B[b] = S[b] } }",
+         "__global char *S_base", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"},
+    };
+
+    for (int i = 0; i < BASE_COUNT(cases); i++) {
+        const char *text =
+            kernels_through((const char *const[]){"barriers", "split"}, 2, "opencl",
+                            base_format(cx, "program p(A: f32[4], out B: f32[4]) { %s }", cases[i].body));
+
+        cr_assert(text, "%s", tec_context_error(cx));
+        cr_assert(strstr(text, cases[i].memory), "'%s' is not in\n%s", cases[i].memory, text);
+        cr_assert(strstr(text, cases[i].fence), "'%s' is not in\n%s", cases[i].fence, text);
+    }
 }
 
 static void refuses(const char *body, const char *says)
