@@ -4,7 +4,17 @@
  * elsewhere those would call functions that nobody links, so the conversions are written out with integers.
  * They must hold while denormals are flushed, which is why denormal halves go through integer conversion. The
  * bfloat16 conversion of AVX-512 flushes denormals whatever the mode is, so strict programs do without it.
+ *
+ * Where the CPU does not convert, a float16 that one operation gives and the next one takes is rounded as a
+ * float32, without becoming 16 bits in between:
+ *
+ *     (a + b) * c:   s = widen(a) + widen(b);   narrow(round_as_half(s) * widen(c))
+ *                                               not narrow(widen(narrow(s)) * widen(c))
+ *
+ * widen finds s by the shape of what narrow built (rounded_from). LLVM drops the bits that nobody uses then.
  */
+#include <math.h>
+
 #include "targets/llvm/gen.h"
 
 static LLVMTypeRef like(LLVMTypeRef scalar, LLVMValueRef value)
@@ -59,6 +69,115 @@ static LLVMValueRef narrow_bfloat(llvm_gen *gen, LLVMValueRef value)
 
 /* ---- float16 ---- */
 
+static LLVMValueRef as_float(llvm_gen *gen, LLVMValueRef bits)
+{
+    return LLVMBuildBitCast(gen->b, bits, like(gen->f32, bits), "");
+}
+
+static LLVMValueRef magnitude_of(llvm_gen *gen, LLVMValueRef bits)
+{
+    return LLVMBuildAnd(gen->b, bits, constant(gen, bits, 0x7fffffff), "");
+}
+
+/* 2^13 times the power of two at or below a number, at least 2^-1: the float32 numbers from there on are as
+ * far apart as the halves around the number, so adding it rounds as a half does, to nearest even.
+ *
+ *     0x1.0018p0 (a middle between two halves is 0x1.002p0):  anchor 0x1p13,  sum 0x1.0008p13
+ *     0x1.8p-24 (the least half is 0x1p-24):                  anchor 0x1p-1,  sum 0x1.000004p-1, two of them
+ *
+ * Of no use for numbers that are too large for a half. */
+static LLVMValueRef anchor_of(llvm_gen *gen, LLVMValueRef magnitude)
+{
+    LLVMValueRef power =
+        as_float(gen, LLVMBuildAnd(gen->b, magnitude, constant(gen, magnitude, 0x7f800000), ""));
+    LLVMValueRef least = llvm_float_like(gen, LLVMTypeOf(power), 0x1p-14);
+    LLVMValueRef larger = LLVMBuildFCmp(gen->b, LLVMRealOGT, power, least, "");
+    LLVMValueRef bits = LLVMBuildBitCast(gen->b, LLVMBuildSelect(gen->b, larger, power, least, ""),
+                                         LLVMTypeOf(magnitude), "");
+
+    return as_float(gen, LLVMBuildAdd(gen->b, bits, constant(gen, bits, 13 << 23), ""));
+}
+
+/* What widen_half(narrow_half(value)) is. From 65520 on a number rounds to 65536, which a half does not hold:
+ * adding an infinity makes one of it, and leaves a NaN one. */
+static LLVMValueRef round_as_half(llvm_gen *gen, LLVMValueRef value)
+{
+    LLVMTypeRef f32 = like(gen->f32, value);
+    LLVMValueRef w = LLVMBuildBitCast(gen->b, value, like(gen->i32, value), "");
+    LLVMValueRef magnitude = magnitude_of(gen, w), f = as_float(gen, magnitude);
+    LLVMValueRef anchor = anchor_of(gen, magnitude);
+    LLVMValueRef sign = LLVMBuildAnd(gen->b, w, constant(gen, w, 0x80000000), "");
+    LLVMValueRef rounded = LLVMBuildFSub(gen->b, LLVMBuildFAdd(gen->b, f, anchor, ""), anchor, "");
+    LLVMValueRef infinite = LLVMBuildFAdd(gen->b, f, llvm_float_like(gen, f32, INFINITY), "");
+    LLVMValueRef chosen =
+        LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x477ff000), infinite, rounded, "");
+    LLVMValueRef bits = LLVMBuildBitCast(gen->b, chosen, LLVMTypeOf(w), "");
+
+    return as_float(gen, LLVMBuildOr(gen->b, bits, sign, ""));
+}
+
+/* The reverse of widen_half with rounding. In the sum of a number and its anchor, the low 12 bits count the
+ * distances between halves that the number consists of: 1024 to 2048, or less for a denormal half. The biased
+ * exponent of the sum is 126 more than what is added to the count's own 1024. 0x47800000 is 65536, from which
+ * on everything is infinite. rounded_from knows the shape of the result.
+ *
+ *     1.5:  anchor 2^13, sum 0x46000600 of exponent 140, count 0x600;  (140 - 126) << 10 plus 0x600 is 0x3e00
+ */
+static LLVMValueRef narrow_half(llvm_gen *gen, LLVMValueRef value)
+{
+    LLVMTypeRef i16 = like(gen->i16, value);
+    if (gen->t->has_f16c)
+        return LLVMBuildBitCast(
+            gen->b, LLVMBuildFPTrunc(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), ""), i16, "");
+    LLVMValueRef w = LLVMBuildBitCast(gen->b, value, like(gen->i32, value), "");
+    LLVMValueRef magnitude = magnitude_of(gen, w);
+    LLVMValueRef sign = LLVMBuildAnd(gen->b, LLVMBuildLShr(gen->b, w, constant(gen, w, 16), ""),
+                                     constant(gen, w, 0x8000), "");
+    LLVMValueRef sum = LLVMBuildFAdd(gen->b, as_float(gen, magnitude), anchor_of(gen, magnitude), "");
+    LLVMValueRef bits = LLVMBuildBitCast(gen->b, sum, LLVMTypeOf(w), "");
+    LLVMValueRef count = LLVMBuildAnd(gen->b, bits, constant(gen, w, 0xfff), "");
+    LLVMValueRef exponent = LLVMBuildSub(gen->b, LLVMBuildLShr(gen->b, bits, constant(gen, w, 13), ""),
+                                         constant(gen, w, 126 << 10), "");
+    LLVMValueRef is_nan = is_at_least(gen, magnitude, 0x7f800001);
+    LLVMValueRef special =
+        LLVMBuildSelect(gen->b, is_nan, constant(gen, w, 0x7e00), constant(gen, w, 0x7c00), "");
+    LLVMValueRef h = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x47800000), special,
+                                     LLVMBuildAdd(gen->b, exponent, count, ""), "");
+    return LLVMBuildTrunc(gen->b, LLVMBuildOr(gen->b, h, sign, ""), i16, "");
+}
+
+/* The operand of an instruction of this kind; NULL: `value` is something else. */
+static LLVMValueRef operand_of(LLVMValueRef value, LLVMOpcode opcode, unsigned index)
+{
+    return value && LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == opcode
+               ? LLVMGetOperand(value, index)
+               : NULL;
+}
+
+/* The float32 that narrow_half made `half` of, by way of the sign: trunc(h | (bitcast(value) >> 16 & 0x8000)).
+ * NULL: it comes from elsewhere. A cast of an integer to 16 bits has no such sign in front of it. */
+static LLVMValueRef rounded_from(llvm_gen *gen, LLVMValueRef half)
+{
+    LLVMValueRef sign = operand_of(operand_of(half, LLVMTrunc, 0), LLVMOr, 1);
+    LLVMValueRef word = operand_of(operand_of(sign, LLVMAnd, 0), LLVMLShr, 0);
+    LLVMValueRef value = operand_of(word, LLVMBitCast, 0);
+
+    return value && LLVMTypeOf(value) == like(gen->f32, value) ? value : NULL;
+}
+
+/* 0x80000000 where the bits are 0x8000 or more, by the sign of a difference. Shifted by 16, x86 without AVX
+ * would load the bits beside what the register had before, and wait for the instruction that writes that: a
+ * loop of exp took twice as long. */
+static LLVMValueRef sign_of_half(llvm_gen *gen, LLVMValueRef bits)
+{
+    LLVMTypeRef f32 = like(gen->f32, bits);
+    LLVMValueRef number = LLVMBuildUIToFP(gen->b, bits, f32, "");
+    LLVMValueRef below = LLVMBuildFSub(gen->b, llvm_float_like(gen, f32, 0x7fff.8p0), number, "");
+
+    return LLVMBuildAnd(gen->b, LLVMBuildBitCast(gen->b, below, LLVMTypeOf(bits), ""),
+                        constant(gen, bits, 0x80000000), "");
+}
+
 /* Normal numbers move by 13 bits and change their exponent's bias; infinities and NaNs get the exponent of
  * their kind; denormals are converted as integers times 2^-24. */
 static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
@@ -70,56 +189,22 @@ static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
          * CPU has no such instructions for vectors. */
         return llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, LLVMBuildFPExt(gen->b, half, f32, ""));
     }
+    LLVMValueRef from = rounded_from(gen, value);
+    if (from)
+        return round_as_half(gen, from);
     LLVMValueRef w = LLVMBuildZExt(gen->b, value, like(gen->i32, value), "");
     LLVMValueRef magnitude = LLVMBuildAnd(gen->b, w, constant(gen, w, 0x7fff), "");
-    LLVMValueRef sign =
-        LLVMBuildShl(gen->b, LLVMBuildAnd(gen->b, w, constant(gen, w, 0x8000), ""), constant(gen, w, 16), "");
+    LLVMValueRef sign = sign_of_half(gen, w);
     LLVMValueRef moved = LLVMBuildShl(gen->b, magnitude, constant(gen, w, 13), "");
     LLVMValueRef normal = LLVMBuildAdd(gen->b, moved, constant(gen, w, 0x38000000), "");
-    LLVMValueRef special = LLVMBuildOr(gen->b, moved, constant(gen, w, 0x7f800000), "");
+    LLVMValueRef special = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x7c00),
+                                           constant(gen, w, 0x7f800000), constant(gen, w, 0), "");
     LLVMValueRef small = LLVMBuildFMul(gen->b, LLVMBuildSIToFP(gen->b, magnitude, f32, ""),
                                        llvm_float_like(gen, f32, 0x1p-24), "");
-    LLVMValueRef bits = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x7c00), special, normal, "");
+    LLVMValueRef bits = LLVMBuildOr(gen->b, normal, special, "");
     LLVMValueRef small_bits = LLVMBuildBitCast(gen->b, small, LLVMTypeOf(w), "");
     bits = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x400), bits, small_bits, "");
     return LLVMBuildBitCast(gen->b, LLVMBuildOr(gen->b, bits, sign, ""), f32, "");
-}
-
-/* Adding 0.5 to a number below 2^-14 rounds it to a multiple of 2^-24, the smallest half, and leaves the
- * count in the low bits. */
-static LLVMValueRef narrow_small_half(llvm_gen *gen, LLVMValueRef magnitude)
-{
-    LLVMTypeRef f32 = like(gen->f32, magnitude);
-    LLVMValueRef f = LLVMBuildBitCast(gen->b, magnitude, f32, "");
-    LLVMValueRef moved = LLVMBuildFAdd(gen->b, f, llvm_float_like(gen, f32, 0.5), "");
-    return LLVMBuildSub(gen->b, LLVMBuildBitCast(gen->b, moved, LLVMTypeOf(magnitude), ""),
-                        constant(gen, magnitude, 0x3f000000), "");
-}
-
-/* The reverse of widen_half with rounding: 0x47800000 is 65536, from which on everything is infinite,
- * 0x38800000 is 2^-14, the least normal half. */
-static LLVMValueRef narrow_half(llvm_gen *gen, LLVMValueRef value)
-{
-    LLVMTypeRef i16 = like(gen->i16, value);
-    if (gen->t->has_f16c)
-        return LLVMBuildBitCast(
-            gen->b, LLVMBuildFPTrunc(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), ""), i16, "");
-    LLVMValueRef w = LLVMBuildBitCast(gen->b, value, like(gen->i32, value), "");
-    LLVMValueRef magnitude = LLVMBuildAnd(gen->b, w, constant(gen, w, 0x7fffffff), "");
-    LLVMValueRef sign = LLVMBuildAnd(gen->b, LLVMBuildLShr(gen->b, w, constant(gen, w, 16), ""),
-                                     constant(gen, w, 0x8000), "");
-    LLVMValueRef odd = LLVMBuildAnd(gen->b, LLVMBuildLShr(gen->b, magnitude, constant(gen, w, 13), ""),
-                                    constant(gen, w, 1), "");
-    LLVMValueRef rounded = LLVMBuildAdd(
-        gen->b, LLVMBuildAdd(gen->b, magnitude, constant(gen, w, 0xfff - 0x38000000LL), ""), odd, "");
-    LLVMValueRef normal = LLVMBuildLShr(gen->b, rounded, constant(gen, w, 13), "");
-    LLVMValueRef is_nan = is_at_least(gen, magnitude, 0x7f800001);
-    LLVMValueRef special =
-        LLVMBuildSelect(gen->b, is_nan, constant(gen, w, 0x7e00), constant(gen, w, 0x7c00), "");
-    LLVMValueRef h = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x47800000), special, normal, "");
-    h = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x38800000), h, narrow_small_half(gen, magnitude),
-                        "");
-    return LLVMBuildTrunc(gen->b, LLVMBuildOr(gen->b, h, sign, ""), i16, "");
 }
 
 LLVMValueRef llvm_widen(llvm_gen *gen, base_dtype dtype, LLVMValueRef value)

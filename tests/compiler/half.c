@@ -4,12 +4,12 @@
 
 TestSuite(half, .init = open_context, .fini = close_context);
 
-static const char *assembly(const char *text)
+static const char *assembly_for(const char *words, const char *text)
 {
     te_file *file = te_parse(cx, "half.te", text);
     cr_assert(file, "%s", tec_context_error(cx));
     te_def *def = file->defs.at[0];
-    sched *s = sched_new(cx, te_tree(cx, def), target_parse(cx, "llvm -mcpu=x86-64-v4"));
+    sched *s = sched_new(cx, te_tree(cx, def), target_parse(cx, words));
 
     cr_assert(sched_replay(s, "half", base_dict_get(&file->schedules, def->name)), "%s", sched_error(s));
     comp_unit unit = {.name = "f", .tree = sched_tree(s)};
@@ -19,11 +19,16 @@ static const char *assembly(const char *text)
     return comp_code_text(code, 0);
 }
 
+static const char *assembly(const char *text)
+{
+    return assembly_for("llvm -mcpu=x86-64-v4", text);
+}
+
 /* LLVM would compare and add halves themselves if it saw where the floats come from: lane by lane, as the
  * CPU has no such instructions. */
 Test(half, no_lane_is_converted_by_itself)
 {
-    const char *const body[] = {"max(A[i], f16(0.0))", "A[i] + B[i]", "select(A[i] < B[i], A[i], f16(1.0))"};
+    const char *const body[] = {"max(A[i], B[i])", "A[i] + B[i]", "select(A[i] < B[i], A[i], f16(1.0))"};
 
     for (int i = 0; i < BASE_COUNT(body); i++) {
         const char *text = assembly(base_format(cx,
@@ -34,5 +39,34 @@ Test(half, no_lane_is_converted_by_itself)
         cr_assert(strstr(text, "vcvtph2ps"), "%s", body[i]);
         for (const char *at = text; (at = strstr(at, "vcvtph2ps")); at++)
             cr_assert(memmem(at, strcspn(at, "\n"), "zmm", 3), "%s: %.60s", body[i], at);
+    }
+}
+
+/* How often code for a CPU that converts no halves makes floats of integers, which widening a vector of halves
+ * needs and nothing else. */
+static int conversions(const char *body)
+{
+    int n = 0;
+    const char *text =
+        assembly_for("llvm -mcpu=x86-64-v2", base_format(cx,
+                                                         "def f(A: f16[4], B: f16[4]) {\n  R[i] = %s\n  "
+                                                         "return R\n}\nschedule f {\n  vectorize(R.i)\n}\n",
+                                                         body));
+
+    for (const char *at = text; (at = strstr(at, "cvtdq2ps")); at++)
+        n++;
+    return n;
+}
+
+Test(half, what_one_operation_gives_the_next_stays_a_float)
+{
+    const char *const body[] = {"(A[i] + B[i]) * B[i]", "max((A[i] + B[i]) * B[i] - A[i], B[i])"};
+    int one = conversions("A[i] + B[i]");
+
+    cr_assert(one > 0);
+    for (int i = 0; i < BASE_COUNT(body); i++) {
+        int n = conversions(body[i]);
+
+        cr_assert(n == one, "%s: %d conversions, not %d", body[i], n, one);
     }
 }

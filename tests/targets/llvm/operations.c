@@ -350,3 +350,45 @@ Test(operations, every_half_survives_the_way_through_a_float)
         close_kernel(&k);
     }
 }
+
+/* Numbers around each half and each middle between two, and what is too small or too large for one: rounded
+ * to a half and widened again in one program, where the half never becomes 16 bits. */
+Test(operations, floats_round_to_halves_and_stay_floats)
+{
+    static const uint32_t low[] = {0, 1, 0xfff, 0x1000, 0x1001, 0x1fff};
+    enum { MANY = BASE_COUNT(low) << 19 };
+    float *in = malloc(MANY * sizeof *in), *out = malloc(MANY * sizeof *out);
+
+    for (uint32_t k = 0; k < MANY; k++) {
+        uint32_t bits = (k / BASE_COUNT(low)) << 13 | low[k % BASE_COUNT(low)];
+        memcpy(&in[k], &bits, sizeof bits);
+    }
+    for (int i = 0; i < 2 * BASE_COUNT(test_targets); i++) {
+        const char *words = test_targets[i / 2];
+        int lanes = i % 2 ? 8 : 1;
+        if (!runs_here(cx, words))
+            continue;
+        const ir_buffer *a = array(cx, "a", BASE_F32, MANY), *b = array(cx, "b", BASE_F32, MANY);
+        const ir_expr *v = ir_var(cx, "i", BASE_I64),
+                      *at = lanes_from(cx, ir_mul(cx, v, ir_int(cx, lanes)), lanes);
+        const ir_expr *half = ir_cast(cx, base_dtype_lanes(BASE_F16, lanes), load_at(cx, a, at));
+        const ir_stmt *body = store_at(cx, b, at, ir_cast(cx, base_dtype_lanes(BASE_F32, lanes), half));
+        const ir_buffer *buffers[] = {a, b};
+        kernel k =
+            compile(cx,
+                    program_of(cx, "rounded", buffers, 2,
+                               ir_for(cx, v, ir_int(cx, 0), ir_int(cx, MANY / lanes), IR_SERIAL, body)),
+                    words);
+        cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
+        for (int n = 0; n < MANY; n++) {
+            float want = base_half_to_float(base_float_to_half(in[n]));
+            bool same =
+                (isnan(want) && isnan(out[n])) || (want == out[n] && signbit(want) == signbit(out[n]));
+            cr_assert(same, "%a on '%s' becomes %a, not %a", (double)in[n], words, (double)out[n],
+                      (double)want);
+        }
+        close_kernel(&k);
+    }
+    free(in);
+    free(out);
+}
