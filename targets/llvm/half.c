@@ -154,7 +154,8 @@ static LLVMValueRef operand_of(LLVMValueRef value, LLVMOpcode opcode, unsigned i
                : NULL;
 }
 
-/* The float32 that narrow_half made `half` of, by way of the sign: trunc(h | (bitcast(value) >> 16 & 0x8000)).
+/* The float32 that narrow_half made `half` of, by way of the sign: trunc(h | (bitcast(value) >> 16 &
+ * 0x8000)).
  * NULL: it comes from elsewhere. A cast of an integer to 16 bits has no such sign in front of it. */
 static LLVMValueRef rounded_from(llvm_gen *gen, LLVMValueRef half)
 {

@@ -42,8 +42,8 @@ Test(half, no_lane_is_converted_by_itself)
     }
 }
 
-/* How often code for a CPU that converts no halves makes floats of integers, which widening a vector of halves
- * needs and nothing else. */
+/* How often code for a CPU that converts no halves makes floats of integers, which widening a vector of
+ * halves needs and nothing else. */
 static int conversions(const char *body)
 {
     int n = 0;
