@@ -111,6 +111,7 @@ typedef struct {
     base_map vars;    /* variable -> llvm_binding * */
     base_map places;  /* buffer -> llvm_place * */
     base_map scopes;  /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
+    base_map halves;  /* bits of a float16 -> the float32 that half.c narrowed to it (LLVMValueRef) */
     base_map others;  /* buffer -> the list of all other scopes */
     base_map risky;   /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
     base_vec imports; /* values of notes (ir_expr *) whose functions are in the module */

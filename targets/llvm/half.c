@@ -11,7 +11,7 @@
  *     (a + b) * c:   s = widen(a) + widen(b);   narrow(round_as_half(s) * widen(c))
  *                                               not narrow(widen(narrow(s)) * widen(c))
  *
- * widen finds s by the shape of what narrow built (rounded_from). LLVM drops the bits that nobody uses then.
+ * narrow notes what it was given (gen->halves), and widen looks there. LLVM drops bits that are not used.
  */
 #include <math.h>
 
@@ -119,7 +119,7 @@ static LLVMValueRef round_as_half(llvm_gen *gen, LLVMValueRef value)
 /* The reverse of widen_half with rounding. In the sum of a number and its anchor, the low 12 bits count the
  * distances between halves that the number consists of: 1024 to 2048, or less for a denormal half. The biased
  * exponent of the sum is 126 more than what is added to the count's own 1024. 0x47800000 is 65536, from which
- * on everything is infinite. rounded_from knows the shape of the result.
+ * on everything is infinite.
  *
  *     1.5:  anchor 2^13, sum 0x46000600 of exponent 140, count 0x600;  (140 - 126) << 10 plus 0x600 is 0x3e00
  */
@@ -143,27 +143,10 @@ static LLVMValueRef narrow_half(llvm_gen *gen, LLVMValueRef value)
         LLVMBuildSelect(gen->b, is_nan, constant(gen, w, 0x7e00), constant(gen, w, 0x7c00), "");
     LLVMValueRef h = LLVMBuildSelect(gen->b, is_at_least(gen, magnitude, 0x47800000), special,
                                      LLVMBuildAdd(gen->b, exponent, count, ""), "");
-    return LLVMBuildTrunc(gen->b, LLVMBuildOr(gen->b, h, sign, ""), i16, "");
-}
-
-/* The operand of an instruction of this kind; NULL: `value` is something else. */
-static LLVMValueRef operand_of(LLVMValueRef value, LLVMOpcode opcode, unsigned index)
-{
-    return value && LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == opcode
-               ? LLVMGetOperand(value, index)
-               : NULL;
-}
-
-/* The float32 that narrow_half made `half` of, by way of the sign: trunc(h | (bitcast(value) >> 16 &
- * 0x8000)).
- * NULL: it comes from elsewhere. A cast of an integer to 16 bits has no such sign in front of it. */
-static LLVMValueRef rounded_from(llvm_gen *gen, LLVMValueRef half)
-{
-    LLVMValueRef sign = operand_of(operand_of(half, LLVMTrunc, 0), LLVMOr, 1);
-    LLVMValueRef word = operand_of(operand_of(sign, LLVMAnd, 0), LLVMLShr, 0);
-    LLVMValueRef value = operand_of(word, LLVMBitCast, 0);
-
-    return value && LLVMTypeOf(value) == like(gen->f32, value) ? value : NULL;
+    LLVMValueRef half = LLVMBuildTrunc(gen->b, LLVMBuildOr(gen->b, h, sign, ""), i16, "");
+    if (LLVMIsAInstruction(half)) /* constants are shared by all that are equal */
+        base_map_put(gen->cx, &gen->halves, half, value);
+    return half;
 }
 
 /* 0x80000000 where the bits are 0x8000 or more, by the sign of a difference. Shifted by 16, x86 without AVX
@@ -190,7 +173,7 @@ static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
          * CPU has no such instructions for vectors. */
         return llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, LLVMBuildFPExt(gen->b, half, f32, ""));
     }
-    LLVMValueRef from = rounded_from(gen, value);
+    LLVMValueRef from = base_map_get(&gen->halves, value);
     if (from)
         return round_as_half(gen, from);
     LLVMValueRef w = LLVMBuildZExt(gen->b, value, like(gen->i32, value), "");

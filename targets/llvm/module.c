@@ -143,7 +143,7 @@ static void write_kernel(llvm_gen *gen, const ir_program *program, const char *s
     gen->symbol = symbol;
     gen->n_bodies = 0;
     gen->floats = !gen->keep_denormals && uses_floats(gen->cx, program);
-    gen->vars = gen->places = gen->scopes = gen->others = gen->risky = (base_map){0};
+    gen->vars = gen->places = gen->scopes = gen->others = gen->risky = gen->halves = (base_map){0};
     llvm_alias_scopes(gen);
     LLVMValueRef function = llvm_begin_function(gen, &f, symbol, true, llvm_kernel_type(gen));
     bind_parameters(gen, program, function);

@@ -123,8 +123,7 @@ static LLVMValueRef write_body(const captures *self, const ir_stmt *stmt, LLVMTy
     LLVMBasicBlockRef here = LLVMGetInsertBlock(gen->b);
     llvm_function f;
     int64_t min;
-    gen->vars = (base_map){0};
-    gen->places = (base_map){0};
+    gen->vars = gen->places = gen->halves = (base_map){0};
     LLVMValueRef function =
         llvm_begin_function(gen, &f, base_format(gen->cx, "%s.body.%d", gen->symbol, gen->n_bodies++), false,
                             llvm_body_type(gen));
