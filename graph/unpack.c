@@ -17,6 +17,7 @@
 #include "graph/pass.h"
 #include "graph/program.h"
 #include "graph/rewrite.h"
+#include "graph/rules.h"
 #include "runtime/bytecode.h"
 
 typedef struct {
@@ -30,14 +31,6 @@ static bool is_tuple(const graph_value *value)
 }
 
 /* ---- which functions ---- */
-
-static const graph_function *function_named(const graph_module *module, const char *name)
-{
-    for (int i = 0; i < module->functions.n; i++)
-        if (base_same(((const graph_function *)module->functions.at[i])->name, name))
-            return module->functions.at[i];
-    return NULL;
-}
 
 /* Who calls whom, in both directions, and which functions become values. */
 typedef struct {
@@ -64,7 +57,7 @@ static void note_calls(calls *self, const graph_function *from, const graph_body
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
         const graph_function *to = node->kind == GRAPH_CALL || node->kind == GRAPH_CLOSURE
-                                       ? function_named(self->module, node->callee)
+                                       ? graph_find_function(self->module, node->callee)
                                        : NULL;
 
         if (to && node->kind == GRAPH_CLOSURE)
@@ -151,7 +144,7 @@ static bool splits(const state *st, const graph_module *module, const graph_node
     if (!is_tuple(node->out[k]))
         return false;
     if (node->kind == GRAPH_CALL)
-        return base_map_has(&st->split, function_named(module, node->callee));
+        return base_map_has(&st->split, graph_find_function(module, node->callee));
     return (node->kind == GRAPH_IF || node->kind == GRAPH_MATCH) && !base_map_has(&st->whole, node->out[k]);
 }
 

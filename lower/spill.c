@@ -9,9 +9,16 @@
  *
  * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by
  * the loops over blocks, or over blocks and threads, and by those over virtual threads and lanes. All uses
- * must stand in these loops. Memory of a warp is told apart by blocks and the threads along y and z, which is
- * right if the threads along x are a warp; otherwise the memory stays. Local memory that stands outside of a
- * loop of some thread axis, for every thread of that axis to use its own, is not told apart, and stays.
+ * must stand in these loops. Local memory that stands outside of a loop of some thread axis, for every thread
+ * of that axis to use its own, is not told apart, and stays. Memory of a warp is told apart by blocks and by
+ * the loops along y and z around it, where that gives each warp a part of its own; otherwise it stays:
+ *
+ *     for y in 0..4 { W }  and 32 threads along x       a row of threads is a warp: a part for each y
+ *     for y in 0..4 { W }  and 16 threads along x       a warp is two rows: stays
+ *     W used by 16 threads along x, outside of y        by the first row alone: one part for a block
+ *     W { for y in 0..4 { .. = W } }                    by four warps, each with its own W: stays
+ *
+ * What several launches use is one part, as it is where its size is a constant.
  * Barriers order global memory as they order shared memory.
  */
 #include "lower/spill.h"
@@ -133,8 +140,7 @@ static bool tells_warps_apart(threads launch, threads uses, int axes_around)
 }
 
 /* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
- * loop of the path is over would share one part. What several launches use is one part, as it is where its
- * size is a constant. */
+ * loop of the path is over would share one part. */
 static bool take_loops(spiller *sp, const base_vec *around)
 {
     tec_context *cx = sp->rw.cx;

@@ -73,12 +73,18 @@ static bool check_footer(reader *in)
 /* What to do, where the name is that of something to compile. */
 static const char *advice(const char *name)
 {
-    static const char *const endings[] = {".onnx", ".tecp", ".te"};
-    size_t length = strlen(name);
+    static const struct {
+        const char *ending, *text;
+    } rows[] = {
+        {".onnx", "; 'tec compile' makes one of it"},
+        {".tecp", "; 'tec compile' makes one of it"},
+        {".te", "; 'tec te -o' makes one of it"},
+    };
+    const char *ending = strrchr(name, '.');
 
-    for (int i = 0; i < 3; i++)
-        if (length > strlen(endings[i]) && strcmp(name + length - strlen(endings[i]), endings[i]) == 0)
-            return i < 2 ? "; 'tec compile' makes one of it" : "; 'tec te -o' makes one of it";
+    for (size_t i = 0; ending && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(ending, rows[i].ending) == 0)
+            return rows[i].text;
     return "";
 }
 

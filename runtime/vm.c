@@ -554,9 +554,9 @@ static bool alloc_node(run *self, const int32_t *words)
     return set_new(self, words[1], object ? &object->head : NULL);
 }
 
-/* The parts of a value that was taken out of another are probably taken next, and are on their way to the
- * cache then. A tree of the user's is larger than what the weights leave of the cache, and each of its
- * objects is touched once. */
+/* Of a value that was taken out of another one, the first two parts (a node of a tree or a list has two).
+ * They are probably taken next, and are on their way to the cache then. A tree of the user's is larger than
+ * what the weights leave of the cache, and each of its objects is touched once. */
 static inline void prefetch_parts(rt_object *object)
 {
     const rt_node_object *node = rt_as_node(object);

@@ -35,18 +35,25 @@ cJSON *tool_parse_json(tec_context *cx, const char *path)
 
 /* ---- elements ---- */
 
+/* false: the type holds an infinity in the place of the number. */
 static bool set_float(void *data, base_dtype dtype, int64_t index, double value)
 {
-    bool brain = dtype.code == kDLBfloat;
+    uint16_t *half = (uint16_t *)data + index;
+    double held = value;
 
-    switch (dtype.bits) {
-    case 16:
-        ((uint16_t *)data)[index] = brain ? base_double_to_bfloat(value) : base_double_to_half(value);
-        return true;
-    case 32: ((float *)data)[index] = (float)value; return true;
-    case 64: ((double *)data)[index] = value; return true;
+    if (dtype.bits == 64) {
+        ((double *)data)[index] = value;
+    } else if (dtype.bits == 32) {
+        ((float *)data)[index] = (float)value;
+        held = (double)(float)value;
+    } else if (dtype.code == kDLBfloat) {
+        *half = base_double_to_bfloat(value);
+        held = (double)base_bfloat_to_float(*half);
+    } else {
+        *half = base_double_to_half(value);
+        held = (double)base_half_to_float(*half);
     }
-    return false;
+    return !isinf(held) || isinf(value);
 }
 
 /* false: the number is no integer, or outside of the type. */
@@ -83,7 +90,7 @@ static bool set_element(DLTensor *tensor, int64_t index, const cJSON *json)
                                         : json->valuedouble;
 
     if (text ? end == json->valuestring || *end || isfinite(value)
-             : !cJSON_IsNumber(json) && !cJSON_IsBool(json))
+             : !(cJSON_IsNumber(json) || cJSON_IsBool(json)) || isinf(value))
         return false;
     return is_float(tensor->dtype) ? set_float(tensor->data, tensor->dtype, index, value)
                                    : set_integer(tensor->data, tensor->dtype, index, value);

@@ -73,6 +73,9 @@ TECP
     fails "expected values of $1 in arrays of equal lengths, nested 1 deep, found $3" \
         run type.tec --input more=more.json --input x=value.json
 }
+wrong f16 '[65504, 65520]' 65520
+wrong bf16 '[4e38]' 4e+38
+wrong f32 '[1e39]' 1e+39
 wrong i8 '[1, 128]' 128
 wrong u8 '[-1]' -1
 wrong i32 '[0.5]' 0.5
