@@ -96,12 +96,12 @@ Test(arguments, measured_calls_take_the_sets_in_turns)
     const worker_arguments *a = made(2, 576);
     const worker_job job = {.min_seconds = 1e-4, .repeats = 1, .cold = 2, .cold_bytes = 576};
     worker_call call = {f, a->args, a->n, a->sets, a->n_sets};
-    double *costs = calloc(WORKER_MAX_COSTS, sizeof *costs), first;
+    /* Said and not measured: a first call that the machine held up would be the whole measurement. */
+    const double first = 1e-6;
+    double *costs = calloc(WORKER_MAX_COSTS, sizeof *costs);
 
     cr_assert(eq(int, a->n_sets, 3));
-    cr_assert(f && worker_call_once(&call, &first, &err) &&
-                  worker_time(&call, 1, &job, &first, costs, &err) == 1 && costs[0] > 0,
-              "%s", err.text);
+    cr_assert(f && worker_time(&call, 1, &job, &first, costs, &err) == 1 && costs[0] > 0, "%s", err.text);
     int last = calls < 4096 ? calls : 4096;
     cr_assert(last > 10, "%d calls", last);
     for (int i = last - 9; i < last; i++)
