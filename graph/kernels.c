@@ -101,25 +101,33 @@ static const space_task *task_of(graph_kernels *kernels, const te_def *def, cons
 
 /* ---- schedules ---- */
 
-/* A tree for each range; that of the last is the entry's own. False: there are no ranges, or they do not
- * apply. */
-static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
+/* A tree for each range; that of the last is the entry's own. False: they do not apply. */
+static bool use_ranges(graph_kernels *kernels, graph_kernel_entry *entry, const space_ranges *ranges,
+                       const char **refused)
+{
+    const ir_program **tree =
+        space_ranges_trees(kernels->cx, entry->def, entry->unit.target, ranges, refused);
+
+    if (!tree)
+        return false;
+    entry->unit.tree = tree[ranges->n - 1];
+    entry->ranges = ranges;
+    entry->range_trees = tree;
+    return true;
+}
+
+/* Schedules of the source for ranges of a symbol. False: it has none, or they do not apply. */
+static bool ranges_from_source(graph_kernels *kernels, graph_kernel_entry *entry)
 {
     const space_source *source = kernels->source;
     const space_ranges *ranges = source && source->ranges
                                      ? source->ranges(source, kernels->cx, entry->task, entry->unit.target)
                                      : NULL;
-    const ir_program **tree =
-        ranges ? space_ranges_trees(kernels->cx, entry->def, entry->unit.target, ranges, &entry->refused)
-               : NULL;
 
-    if (!tree)
+    if (!ranges || !use_ranges(kernels, entry, ranges, &entry->refused))
         return false;
     entry->unit.origin = "record";
-    entry->unit.tree = tree[ranges->n - 1];
     entry->trace = ranges->at[ranges->n - 1].trace;
-    entry->ranges = ranges;
-    entry->range_trees = tree;
     return true;
 }
 
@@ -154,6 +162,20 @@ static const sched *by_default(graph_kernels *kernels, graph_kernel_entry *entry
                          "the default schedule of '%s' was refused: %s", name, sched_error(s));
     if (kernels->want_tasks)
         entry->trace = sched_trace_text(kernels->cx, s);
+    return s;
+}
+
+/* The default schedule, and a second one for a few rows where the number of rows is a symbol. */
+static const sched *by_defaults(graph_kernels *kernels, graph_kernel_entry *entry, const char *name)
+{
+    const sched *s = by_default(kernels, entry, name);
+    const space_ranges *ranges = s ? space_default_ranges(kernels->cx, entry->plain, s) : NULL;
+    const char *refused = NULL;
+
+    if (ranges && !use_ranges(kernels, entry, ranges, &refused))
+        return base_fail(kernels->cx, TEC_INTERNAL, entry->plain->loc,
+                         "the default schedule of '%s' for a few rows was refused: %s", name,
+                         refused ? refused : "no reason");
     return s;
 }
 
@@ -213,13 +235,14 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
     if (!entry->task)
         return -1;
     entry->unit.summary = entry->task->summary;
-    if (!add_ranges(kernels, entry)) {
+    if (!ranges_from_source(kernels, entry)) {
         const sched *s = from_source(kernels, entry);
 
-        s = s ? s : by_default(kernels, entry, name);
+        s = s ? s : by_defaults(kernels, entry, name);
         if (!s || base_failed(kernels->cx))
             return -1;
-        entry->unit.tree = sched_tree(s);
+        if (!entry->ranges)
+            entry->unit.tree = sched_tree(s);
         add_dispatch(kernels, entry, s, entry->anchor);
     }
     if (!entry->unit.tree || base_failed(kernels->cx))

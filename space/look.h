@@ -63,5 +63,7 @@ int space_most_sums(const target *machine);
 /* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting
  * multiply-adds and loads; never more sums than the target's registers hold safely. */
 space_tile space_tile_choose(const target *machine, int64_t rows, int64_t vectors);
+/* The time by the same count, in cycles of all columns of tiles for one step of the reduction. */
+double space_tile_time(const target *machine, int64_t rows, int64_t vectors, space_tile tile);
 
 #endif

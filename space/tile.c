@@ -27,7 +27,7 @@ static double step_time(const target *machine, int rows, int vectors)
 
 /* Full tiles, and a shorter one for the rows that are left, for each column of tiles. In units of steps of
  * the reduction; its length is common to all tiles. */
-static double problem_time(const target *machine, int64_t rows, int64_t vectors, space_tile tile)
+double space_tile_time(const target *machine, int64_t rows, int64_t vectors, space_tile tile)
 {
     int64_t full = rows / tile.rows, rest = rows % tile.rows;
     double one_column = (double)full * step_time(machine, tile.rows, tile.vectors) +
@@ -52,7 +52,7 @@ static space_tile fastest(const target *machine, int64_t rows, int64_t vectors, 
     *least = 0;
     for (int v = 1; v <= 8 && v <= vectors; v++)
         for (int r = 1; r * v <= most && r <= rows && vectors % v == 0; r++) {
-            double time = problem_time(machine, rows, vectors, (space_tile){r, v});
+            double time = space_tile_time(machine, rows, vectors, (space_tile){r, v});
 
             if ((whole && rows % r) || (*least > 0 && time >= *least))
                 continue;

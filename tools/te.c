@@ -39,8 +39,9 @@ typedef struct {
     te_file *file;
     te_def *def;
     sched *schedule;
-    const char *origin;         /* where the schedule comes from */
-    const space_ranges *ranges; /* from the record store: the schedule is that of the last one; NULL: none */
+    const char *origin; /* where the schedule comes from */
+    const space_ranges
+        *ranges; /* of the record, or by default: the schedule is that of the last; NULL: none */
 } session;
 
 /* ---- the definition and its schedule ---- */
@@ -177,9 +178,12 @@ static bool make_schedule(session *self)
         self->schedule = space_default(self->cx, tree, self->t);
     if (!self->schedule)
         return false;
-    if (!text)
-        return !sched_failed(self->schedule) ||
-               base_fail(self->cx, TEC_INVALID, (base_loc){.file = from}, "%s", sched_error(self->schedule));
+    if (!text && sched_failed(self->schedule))
+        return base_fail(self->cx, TEC_INVALID, (base_loc){.file = from}, "%s", sched_error(self->schedule));
+    if (!text) {
+        self->ranges = space_default_ranges(self->cx, tree, self->schedule);
+        return true;
+    }
     bool good = behind ? sched_replay_behind(self->schedule, *behind, text)
                        : sched_replay_file(self->schedule, from, text);
     if (!good)
@@ -284,7 +288,7 @@ static int run_built(session *self, const comp_code *code)
     return status;
 }
 
-/* The kernel, and behind it one for each range of its record but the last. NULL with an error. */
+/* The kernel, and behind it one for each range but the last. NULL with an error. */
 static const comp_unit *units_of(session *self, const comp_unit *unit, int *n)
 {
     const char *refused = NULL;
@@ -296,8 +300,9 @@ static const comp_unit *units_of(session *self, const comp_unit *unit, int *n)
         kernel.to = space_ranges_ends(self->cx, self->ranges);
         kernel.tree = space_ranges_trees(self->cx, self->def, self->t, self->ranges, &refused);
         if (!kernel.tree)
-            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->s->records}, "%s",
-                             refused ? refused : "a schedule for a range of its record does not apply");
+            return base_fail(self->cx, TEC_INVALID,
+                             self->s->records ? (base_loc){.file = self->s->records} : self->def->loc, "%s",
+                             refused ? refused : "a schedule for a range of a symbol does not apply");
         kernel.unit.tree = kernel.tree[kernel.n];
     }
     return comp_units_of_ranges(self->cx, &kernel, 1, n);

@@ -1,0 +1,46 @@
+#!/bin/bash
+# te_few_rows -- a product with a symbolic number of rows has two default schedules, and gives what the interpreter gives at the numbers
+# where one takes over from the other.
+#
+# Needs TEC, the program.
+set -eu
+: "${TEC:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+cat >f.te <<'END'
+def dense(n, X: f32[n, 40], W: f32[2, 40, 32], b: f32[64]) where n >= 1 {
+  C[i, j: 64] = sum[k](X[i, k] * W[floordiv(j, 32), k, j % 32])
+  R[i, j] = max(C[i, j] + b[j], 0.0)
+  return R
+}
+END
+fail() {
+    echo "te_few_rows: $1"
+    exit 1
+}
+
+# Small integers, so that no order of a sum rounds.
+rows() {
+    python3 -c "
+import json
+print(json.dumps([[(i * 7919 + k * 13) % 37 - 20 for k in range(40)] for i in range($1)]))" >x.json
+}
+
+for target in "llvm -mcpu=x86-64-v4" "llvm -mcpu=x86-64-v3"; do
+    "$TEC" te f.te -o f.tec --target "$target"
+    "$TEC" inspect f.tec >functions
+    [ "$(grep -c '^function dense' functions)" = 2 ] || { cat functions; fail "$target: expected two functions"; }
+    grep -q "^target $target" functions || fail "another target"
+    # the numbers of rows of the last and the first row of each range
+    for n in $(sed -n 's/^  n <= \([0-9]*\): .*/\1/p' functions); do
+        for rows in "$n" $((n + 1)); do
+            rows "$rows"
+            "$TEC" te f.te --target "$target" --check --input X=x.json >out 2>&1 || { cat out; fail "$target: $rows rows"; }
+        done
+    done
+done
+"$TEC" te f.te --dispatch n%12 -o f.tec --target "llvm -mcpu=x86-64-v4"
+"$TEC" inspect f.tec | grep -q '^  n <= 12: function dense$' || fail "remainders and ranges together"
+echo "te_few_rows: two schedules, the same results"
