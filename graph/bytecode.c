@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "graph/describe.h"
+#include "graph/entry.h"
 #include "graph/node.h"
 #include "graph/pass.h"
 #include "graph/plan.h"
@@ -559,8 +560,39 @@ static const char *file_of(const graph_body *body)
     return NULL;
 }
 
-/* The code of one function, with the types of its registers and the lines that it came from. */
-static bool emit_function(graph_code *code, const graph_function *function, rt_routine_desc *out)
+/* Where the constructors of all data types are declared, in front of the places of the parameters; of what is
+ * declared in another file, as the prelude is, no line is known. */
+static void place_constructors(graph_code *code, const rt_program_desc *program, int n_params,
+                               const char *file)
+{
+    int32_t last = 0;
+
+    for (int i = 0; i < code->m->data.n; i++) {
+        const graph_data *data = code->m->data.at[i];
+
+        for (int k = 0; k < data->cases.n; k++) {
+            base_loc loc = ((const graph_case *)data->cases.at[k])->loc;
+            rt_line_desc *line = base_new(code->cx, rt_line_desc);
+
+            *line = (rt_line_desc){graph_constructor_word(program, n_params, i, k),
+                                   loc.file && base_same(loc.file, file) ? loc.line : 0};
+            if (line->line != last)
+                base_push(code->cx, &code->lines, line);
+            last = line->line;
+        }
+    }
+    if (last) {
+        rt_line_desc *end = base_new(code->cx, rt_line_desc);
+
+        *end = (rt_line_desc){-n_params, 0}; /* the first parameter takes its place */
+        base_push(code->cx, &code->lines, end);
+    }
+}
+
+/* The code of one function, with the types of its registers and the lines that it came from. `program` has
+ * the data types alone. */
+static bool emit_function(graph_code *code, const graph_function *function, const rt_program_desc *program,
+                          rt_routine_desc *out)
 {
     int n = function->body->inputs.n;
     const char **params = base_array(code->cx, const char *, n);
@@ -571,6 +603,8 @@ static bool emit_function(graph_code *code, const graph_function *function, rt_r
     code->lines = code->known = (base_vec){0};
     code->regs = code->uses = (base_map){0};
     graph_count_uses(code->cx, function->body, &code->uses);
+    if (function->body->entry)
+        place_constructors(code, program, n, file_of(function->body));
     for (int k = 0; k < n; k++) {
         const graph_value *value = function->body->inputs.at[k];
 
@@ -629,7 +663,8 @@ bool graph_describe_program(const graph_module *module, bool unoptimised, rt_mod
     for (int i = 0; i < module->data.n; i++)
         describe_data(&e, module->data.at[i], &data[i]);
     for (int i = 0; i < module->functions.n; i++)
-        if (!emit_function(&e, module->functions.at[i], &functions[i]))
+        if (!emit_function(&e, module->functions.at[i],
+                           &(rt_program_desc){.data = data, .n_data = module->data.n}, &functions[i]))
             return false;
     out->constants = graph_describe_constants(module->cx, &e.constants);
     out->n_constants = e.constants.n;

@@ -31,6 +31,7 @@ typedef struct {
     base_vec symbols; /* ir_expr *: extents that each value has for itself */
     int n;
     const graph_type *field;
+    base_loc loc; /* where it is declared */
 } graph_case;
 
 typedef struct {

@@ -45,7 +45,9 @@ bool lang_case(lang_parser *parser, graph_data *data)
         } while (lang_accept(parser, ","));
     if (n > 0 && !lang_expect(parser, ")"))
         return false;
-    graph_data_case(parser->m, data, name, field, n)->symbols = symbols;
+    graph_case *constructor = graph_data_case(parser->m, data, name, field, n);
+    constructor->symbols = symbols;
+    constructor->loc = lang_place(parser, at);
     return true;
 }
 

@@ -9,14 +9,124 @@
 #include "tec/runtime.h"
 #include "tools/data.h"
 
-void *tool_refuse_json(tec_context *cx, const char *path, const char *expected, const cJSON *json)
+/* ---- places and errors ---- */
+
+/* How many steps a path shows at its begin and at its end. */
+enum { FIRST_STEPS = 4, LAST_STEPS = 6 };
+
+/* Collected from the part outwards, as steps know what is around them, and written from the whole inwards. */
+const char *tool_json_path(tec_context *cx, const tool_json_step *at)
+{
+    base_vec steps = {0}; /* from the part out to the whole */
+    base_text out = {0};
+
+    for (; at; at = at->outer)
+        base_push(cx, &steps, at);
+    for (int i = steps.n - 1; i >= 0; i--) {
+        const tool_json_step *step = steps.at[i];
+
+        if (steps.n > FIRST_STEPS + LAST_STEPS && i == steps.n - 1 - FIRST_STEPS) {
+            i = LAST_STEPS;
+            base_add(cx, &out, ".."); /* the next step begins with a dot, or with a bracket */
+        } else if (!step->outer) {
+            base_add(cx, &out, step->name);
+        } else {
+            base_addf(cx, &out, "%s%s", step->name ? "." : "", step->name ? step->name : "");
+            if (step->index >= 0)
+                base_addf(cx, &out, "[%d]", step->index);
+        }
+    }
+    return base_text_str(cx, &out);
+}
+
+void *tool_refuse_value(tec_context *cx, const tool_json_place *place, const char *expected,
+                        const char *found)
+{
+    return base_fail(cx, TEC_INVALID, (base_loc){.file = place->file}, "%s%sexpected %s, found %s",
+                     place->at ? tool_json_path(cx, place->at) : "", place->at ? ": " : "", expected, found);
+}
+
+void *tool_refuse_json(tec_context *cx, const tool_json_place *place, const char *expected, const cJSON *json)
 {
     char *text = json ? cJSON_PrintUnformatted(json) : NULL;
 
-    base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "expected %s, found %.60s", expected,
-              text ? text : "nothing");
+    tool_refuse_value(cx, place, expected, base_format(cx, "%.60s", text ? text : "nothing"));
     cJSON_free(text);
     return NULL;
+}
+
+/* ---- the text ---- */
+
+/* The end of a string, whose first quote `text` is behind. */
+static const char *skip_string(const char *text, const char *end)
+{
+    while (text < end && *text != '"')
+        text += *text == '\\' && text + 1 < end ? 2 : 1;
+    return text;
+}
+
+/* How arrays and objects are nested in a text. */
+typedef struct {
+    int most, open;       /* the depth; how many are not closed at the end */
+    const char *too_deep; /* where cJSON takes no more; NULL: nowhere */
+} nesting;
+
+/* Brackets in strings are text. Which bracket closes which is not compared: the text may be no JSON. */
+static nesting nesting_of(const char *text, const char *end)
+{
+    nesting out = {0};
+
+    for (; text < end; text++) {
+        if (*text == '"')
+            text = skip_string(text + 1, end);
+        else if (*text == '[' || *text == '{')
+            out.open++;
+        else if (*text == ']' || *text == '}')
+            out.open--;
+        if (out.open > CJSON_NESTING_LIMIT && !out.too_deep)
+            out.too_deep = text;
+        out.most = out.open > out.most ? out.open : out.most;
+    }
+    return out;
+}
+
+static int line_of(const char *text, const char *at)
+{
+    int line = 1;
+
+    for (; text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+enum { MOST_SHOWN = 20 }; /* characters of a text that is no JSON */
+
+/* Why cJSON refused the text. Of a text that ends too early, its error is at the last character. */
+static cJSON *refuse_text(tec_context *cx, const char *path, const char *text, const char *end)
+{
+    const char *wrong = cJSON_GetErrorPtr();
+    nesting found = nesting_of(text, end);
+    base_loc loc = {.file = path};
+
+    if (found.too_deep) {
+        loc.line = line_of(text, found.too_deep);
+        return base_fail(cx, TEC_UNSUPPORTED, loc,
+                         "the values are nested %d deep; JSON files are read to a depth of %d, the limit of "
+                         "cJSON: write a list as an array, [1, 2, 3], or make deeper values by the C API "
+                         "(tec_object_data)",
+                         found.most, CJSON_NESTING_LIMIT);
+    }
+    while (end > text && strchr(" \t\r\n", end[-1]))
+        end--;
+    wrong = wrong < text || wrong > end ? end : wrong;
+    loc.line = line_of(text, wrong);
+    if (wrong + 1 >= end && (found.open > 0 || wrong == end))
+        return base_fail(cx, TEC_INVALID, loc, "the text is not JSON: it ends too early");
+    wrong += strspn(wrong, " \t\r\n");
+    loc.line = line_of(text, wrong);
+    int shown = (int)strcspn(wrong, "\r\n");
+    return base_fail(cx, TEC_INVALID, loc, "the text is not JSON from '%.*s' on",
+                     shown < MOST_SHOWN ? shown : MOST_SHOWN, wrong);
 }
 
 cJSON *tool_parse_json(tec_context *cx, const char *path)
@@ -25,12 +135,7 @@ cJSON *tool_parse_json(tec_context *cx, const char *path)
     const char *text = base_read_file(cx, path, &size);
     cJSON *json = text ? cJSON_ParseWithLength(text, size) : NULL;
 
-    if (text && !json)
-        base_fail(cx, TEC_INVALID, (base_loc){.file = path},
-                  "the text is not JSON, or its values are nested more than %d deep (a list may be "
-                  "written as an array)",
-                  CJSON_NESTING_LIMIT);
-    return json;
+    return json || !text ? json : refuse_text(cx, path, text, text + size);
 }
 
 /* ---- elements ---- */
@@ -129,7 +234,7 @@ static bool read_shape(const cJSON *list, int rank, int64_t *shape)
 }
 
 /* What was wrong with `wrong`: an element, or an array of another length than its neighbours. */
-static void *refuse(tec_context *cx, const char *path, const DLTensor *tensor, const cJSON *wrong)
+static void *refuse(tec_context *cx, const tool_json_place *place, const DLTensor *tensor, const cJSON *wrong)
 {
     const char *type = base_dtype_text(cx, tensor->dtype),
                *expected = tensor->ndim == 0
@@ -137,18 +242,19 @@ static void *refuse(tec_context *cx, const char *path, const DLTensor *tensor, c
                                : base_format(cx, "values of %s in arrays of equal lengths, nested %d deep",
                                              type, tensor->ndim);
 
-    return tool_refuse_json(cx, path, expected, wrong);
+    return tool_refuse_json(cx, place, expected, wrong);
 }
 
 /* The lengths of the first arrays are the extents, where the JSON does not say its shape. An object lists
  * its elements in row-major order, without arrays inside. */
-DLTensor *tool_json_tensor(tec_context *cx, const char *path, const cJSON *json, base_dtype dtype, int rank)
+DLTensor *tool_json_tensor(tec_context *cx, const tool_json_place *place, const cJSON *json, base_dtype dtype,
+                           int rank)
 {
     const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape"), *at = json;
     int64_t extents[RT_MAX_RANK] = {0}, count = 0;
 
     if (shape && !read_shape(shape, rank, extents))
-        return tool_refuse_json(cx, path, base_format(cx, "a shape of %d extents from 0 on", rank), shape);
+        return tool_refuse_json(cx, place, base_format(cx, "a shape of %d extents from 0 on", rank), shape);
     for (int d = 0; d < rank && !shape; d++, at = at ? at->child : NULL)
         extents[d] = cJSON_IsArray(at) ? cJSON_GetArraySize(at) : 0;
     DLTensor *tensor = tool_new_tensor(cx, dtype, rank, extents);
@@ -162,13 +268,14 @@ DLTensor *tool_json_tensor(tec_context *cx, const char *path, const cJSON *json,
         flat.shape = &elements;
     }
     const cJSON *wrong = json ? fill(&flat, json, 0, &count) : NULL;
-    return json && !wrong ? tensor : refuse(cx, path, &flat, wrong);
+    return json && !wrong ? tensor : refuse(cx, place, &flat, wrong);
 }
 
 DLTensor *tool_read_json(tec_context *cx, const char *path, base_dtype dtype, int rank)
 {
     cJSON *json = tool_parse_json(cx, path);
-    DLTensor *tensor = json ? tool_json_tensor(cx, path, json, dtype, rank) : NULL;
+    DLTensor *tensor =
+        json ? tool_json_tensor(cx, &(tool_json_place){.file = path}, json, dtype, rank) : NULL;
 
     cJSON_Delete(json);
     return tensor;

@@ -81,7 +81,7 @@ static bool read_input(tool_program_run *run, const char *text)
                          (int)strcspn(text, "="), text);
     drop_value(run, &run->in[i]);
     run->in[i] = tool_read_value(run->cx, &run->home, &rt_module_describe(run->module)->program,
-                                 run->routine->registers[i], equals + 1);
+                                 i, equals + 1);
     return run->in[i] != NULL;
 }
 

@@ -8,7 +8,8 @@
  * A value lies where its program runs: in this process, or in a session of a device far away. A home knows
  * how values are made and seen there (run_program.c, run_program_there.c).
  *
- * Lifetime: values are the caller's. Errors: in the context, with the place in the JSON.
+ * Lifetime: values are the caller's. Errors: in the context, with the path in the JSON and the line where the
+ * program declares the constructor around it.
  */
 #ifndef TOOLS_VALUE_H
 #define TOOLS_VALUE_H
@@ -36,9 +37,9 @@ typedef struct {
     bool (*look)(void *user, const tool_value *value, tool_value_seen *out, tec_error *err);
 } tool_value_home;
 
-/* A value of that type of the program, from a .json, .npy or .pb file. NULL with an error. */
+/* The value of that parameter of the program's entry, from a .json, .npy or .pb file. NULL with an error. */
 tool_value *tool_read_value(tec_context *cx, const tool_value_home *home, const rt_program_desc *desc,
-                            int32_t type, const char *path);
+                            int parameter, const char *path);
 /* One line of JSON; NULL with an error: the value could not be seen. */
 const char *tool_value_text(tec_context *cx, const tool_value_home *home, const tool_value *value);
 

@@ -39,7 +39,7 @@ fails 'ragged.json: error: expected values of f32 in arrays of equal lengths, ne
 echo '[[1, "far"]]' >text.json
 fails 'nested 2 deep, found "far"' run twice.tec --input x=text.json
 echo '[[1, 2' >cut.json
-fails 'cut.json: error: the text is not JSON' run twice.tec --input x=cut.json
+fails 'cut.json:1: error: the text is not JSON: it ends too early' run twice.tec --input x=cut.json
 
 # Each type through a program with control flow, whose results are JSON too: what is read is written.
 same() {

@@ -90,7 +90,7 @@ expect '[[18, 0], {"Node": [{"Node": [{"Leaf": [[5, -6]]}, {"Leaf": [[3, 4]]}]},
 expect "input 't' (Tree) has no value: give it with --input t=FILE.json" --input more=more.json
 expect "input 'more' (bool) has no value: give it with --input more=FILE (.json, .npy or .pb)" --input t=t.json
 expect "the program has no input 'x'" --input x=t.json
-expect "field '1' of 'Leaf': expected f32[2], found f32[3]" --input t=wrong.json --input more=more.json
+expect "t.Node[0].Leaf[0]: expected f32[2], found f32[3]" --input t=wrong.json --input more=more.json
 expect "expected {\"CONSTRUCTOR\": [fields]} of 'Tree', found {\"Branch\":[]}" --input t=branch.json --input more=more.json
 expect "sum.tecp:7: in 'main': calls nest deeper than the limit of 1" --input t=t.json --input more=more.json --max-depth 1
 expect "--max-bytes: expected a number from 1 on, found '0'" --input t=t.json --input more=more.json --max-bytes 0
