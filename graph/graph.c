@@ -273,6 +273,13 @@ const char *graph_operators_text(tec_context *cx, const graph_node *node)
     return base_text_str(cx, &t);
 }
 
+graph_carried graph_carried_of(const graph_node *node)
+{
+    if (node->kind == GRAPH_LOOP)
+        return (graph_carried){node->n_in - 2, 2, 1};
+    return (graph_carried){node->kind == GRAPH_SCAN ? (int)graph_attribute(node, "states")->i : 0, 0, 0};
+}
+
 const op_attr *graph_attribute(const graph_node *node, const char *name)
 {
     return op_attr_among(node->attr, node->n_attrs, name);

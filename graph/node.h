@@ -24,6 +24,13 @@ bool graph_same_type(const ir_facts *facts, const op_type *left, const op_type *
 /* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an
  * error. The node stands in `body`. */
 bool graph_check_control(const graph_module *module, const graph_body *body, const graph_node *node);
+/* Where the values stand that a loop or scan hands from iteration to iteration: operands and inputs of the
+ * body from `operand` on, outputs of the body from `output` on, results from 0 on. n is 0 for all other
+ * nodes. */
+typedef struct {
+    int n, operand, output;
+} graph_carried;
+graph_carried graph_carried_of(const graph_node *node);
 const op_attr *graph_attribute(const graph_node *node, const char *name); /* NULL: it has none */
 /* "conv+relu": of an operator or a group */
 const char *graph_operators_text(tec_context *cx, const graph_node *node);

@@ -20,7 +20,8 @@ typedef struct {
 extern const graph_pass graph_passes[];
 extern const int graph_n_passes;
 
-graph_pass_fn graph_unpack_tuples; /* functions, `if` and `match` give the parts of their tuples */
+/* functions, `if` and `match` give the parts of their tuples, loops and scans carry them */
+graph_pass_fn graph_unpack_tuples;
 /* operators that change nothing disappear; a chain of reshapes or of transposes becomes one */
 graph_pass_fn graph_simplify;
 /* a batch normalisation goes into the convolution before it; without one it becomes a multiplication and an

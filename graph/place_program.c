@@ -259,10 +259,9 @@ static bool note_kernel(placer *self, const graph_body *body, const graph_node *
  * collected. */
 static void note_loop(placer *self, const graph_node *node, int level)
 {
-    bool scan = node->kind == GRAPH_SCAN;
     const graph_body *body = node->body[0];
-    int operand = scan ? 0 : 2, output = scan ? 0 : 1,
-        n = scan ? (int)graph_attribute(node, "states")->i : node->n_in - 2;
+    graph_carried carried = graph_carried_of(node);
+    int operand = carried.operand, output = carried.output, n = carried.n;
 
     flow_into(self, node->in + operand, &body->inputs, operand, n);
     flow_into(self, (graph_value *const *)body->outputs.at + output, &body->inputs, operand, n);
@@ -275,7 +274,7 @@ static void note_loop(placer *self, const graph_node *node, int level)
     }
     for (int i = 0; i < output; i++)
         note_touch(self, &self->uses, body->outputs.at[i], ON_HOST, deeper(level));
-    for (int k = n; scan && k < node->n_in; k++) /* rows are parts of the operand */
+    for (int k = n; node->kind == GRAPH_SCAN && k < node->n_in; k++) /* rows are parts of the operand */
         if (k < body->inputs.n)
             add_flow(self, slot_of(self, node->in[k]), slot_of(self, body->inputs.at[k]), 1);
     for (int k = n; k < node->n_out; k++) {

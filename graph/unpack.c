@@ -1,9 +1,16 @@
 /* graph/unpack.c -- passes tuples as their parts: functions, calls, `if` and `match` give several results
- * where they gave one tuple that is taken apart again.
+ * where they gave one tuple that is taken apart again, and loops and scans carry several values.
  *
  *     v1: (f32[4], f32[4]) = call "step"(v0)         v1: f32[4], v2: f32[4] = call "step"(v0)
  *     v2 = field(v1) @index(0)                  =>   v4 = add(v1, v2)
  *     v3 = field(v1) @index(1)   v4 = add(v2, v3)
+ *
+ *     v3: (f32[4], f32[4]) = scan(v2, v1) @states(1) {           v2, v3 = scan(v0, v4, v1) @states(2) {
+ *       input s: (f32[4], f32[4])   input x: f32[4]                input s.0: f32[4]   input s.1: f32[4]
+ *       v4 = field(s) @index(0)                            =>      input x: f32[4]
+ *       ...   v7 = tuple(v5, v6)                                   ...
+ *       output v7                                                  output v5   output v6
+ *     }                                                          }
  *
  * The tuple is no object then: nothing is allocated for it, and its parts live as long as they are read
  * instead of as long as the tuple. A function stays as it is where others rely on its type: the entry, and
@@ -12,8 +19,15 @@
  * on one side and a tuple on the other it would need a frame, so that a recursion through both would grow.
  *
  * An `if` or `match` is split where its tuple is only taken apart, or is itself a result that is split. Where
- * the tuple is needed as a whole (as a field of another value, as an argument), it is made again there.
+ * the tuple is needed as a whole (as a field of another value, as an argument), it is made again there. What
+ * a loop carries is split where the body only takes it apart, or hands it on: made again in each iteration,
+ * the tuple would cost as much as before. Whether the tuple behind the loop is needed as a whole does not
+ * count.
+ *
+ * Each round splits one level of tuples: ((f32[4], f32[4]), i64) becomes (f32[4], f32[4]) and i64, which the
+ * next round splits in turn.
  */
+#include "graph/node.h"
 #include "graph/pass.h"
 #include "graph/program.h"
 #include "graph/rewrite.h"
@@ -21,13 +35,15 @@
 #include "runtime/bytecode.h"
 
 typedef struct {
+    tec_context *cx;
+    const graph_module *module;
     base_map split; /* graph_function *: gives its tuples as parts */
     base_map whole; /* graph_value *: a tuple that is used as a whole */
 } state;
 
 static bool is_tuple(const graph_value *value)
 {
-    return value->compound && value->compound->kind == GRAPH_TUPLE;
+    return value->compound && value->compound->kind == GRAPH_TUPLE && value->compound->n > 0;
 }
 
 /* ---- which functions ---- */
@@ -91,17 +107,16 @@ static base_map reach(calls *self, const base_map *next, const graph_function *f
     return seen;
 }
 
-/* More results than an instruction may list would be too many parts. */
-static bool has_parts(const graph_body *body)
+/* Whether there is a tuple among the values, and not too many parts: an instruction lists at most
+ * RT_MAX_FIELDS results, and types of tuples in tuples may have any number of parts. */
+static bool has_parts(graph_value *const *value, int count)
 {
     int64_t n = 0;
     bool tuple = false;
 
-    for (int k = 0; k < body->outputs.n; k++) {
-        const graph_value *value = body->outputs.at[k];
-
-        tuple |= is_tuple(value);
-        n += is_tuple(value) ? value->compound->n : 1;
+    for (int k = 0; k < count; k++) {
+        tuple |= is_tuple(value[k]);
+        n += is_tuple(value[k]) ? value[k]->compound->n : 1;
     }
     return tuple && n <= RT_MAX_FIELDS;
 }
@@ -131,41 +146,95 @@ static void choose_functions(state *st, const graph_module *module)
     for (int i = 0; i < module->functions.n; i++) {
         const graph_function *function = module->functions.at[i];
 
-        if (!base_map_has(&kept, function) && has_parts(function->body))
+        if (!base_map_has(&kept, function) &&
+            has_parts((graph_value *const *)function->body->outputs.at, function->body->outputs.n))
             base_map_put(c.cx, &st->split, function, st);
     }
 }
 
-/* ---- which `if` and `match` ---- */
+/* ---- which nodes ---- */
 
-/* Whether result k of the node becomes parts. */
-static bool splits(const state *st, const graph_module *module, const graph_node *node, int k)
+/* Whether result k of the node becomes parts; of a loop with what it is before and in the iterations. */
+static bool splits(const state *st, const graph_node *node, int k)
 {
+    graph_carried carried = graph_carried_of(node);
+
     if (!is_tuple(node->out[k]))
         return false;
     if (node->kind == GRAPH_CALL)
-        return base_map_has(&st->split, graph_find_function(module, node->callee));
+        return base_map_has(&st->split, graph_find_function(st->module, node->callee));
+    if (!has_parts(node->out, node->n_out))
+        return false;
+    if (k < carried.n)
+        return !base_map_has(&st->whole, node->body[0]->inputs.at[carried.operand + k]);
     return (node->kind == GRAPH_IF || node->kind == GRAPH_MATCH) && !base_map_has(&st->whole, node->out[k]);
 }
 
-/* Notes the tuples that are used as a whole. From the last use to the first: what uses a value stands behind
- * it, so all uses of a node's results are known when the node decides. node: whose region the body is; NULL:
- * of a function, and `split` says whether its tuples become parts. */
-static void note_whole(tec_context *cx, state *st, const graph_module *module, const graph_body *body,
-                       const graph_node *node, bool split)
+/* Whether operand k is carried by the node, and becomes parts. */
+static bool splits_operand(const state *st, const graph_node *node, int k)
 {
+    graph_carried carried = graph_carried_of(node);
+    int result = k - carried.operand;
+
+    return result >= 0 && result < carried.n && splits(st, node, result);
+}
+
+static void mark_whole(state *st, const graph_value *value)
+{
+    if (value)
+        base_map_put(st->cx, &st->whole, value, st);
+}
+
+/* The operands that the node needs as a whole. A tuple that is only taken apart again holds nothing, and what
+ * is taken out of it is the operand itself:
+ *
+ *     v3 = tuple(v1, v2)   v4 = field(v3) @index(0)   v5 = construct(v4)       v1 is needed, v2 is not
+ */
+static void note_operands(state *st, const graph_node *node)
+{
+    const graph_node *made = node->kind == GRAPH_FIELD ? node->in[0]->node : NULL;
+
+    if (node->kind == GRAPH_FIELD) {
+        if (made && made->kind == GRAPH_MAKE_TUPLE && base_map_has(&st->whole, node->out[0]))
+            mark_whole(st, made->in[graph_attribute(node, "index")->i]);
+        return;
+    }
+    if (node->kind == GRAPH_MAKE_TUPLE && !base_map_has(&st->whole, node->out[0]))
+        return;
+    for (int k = 0; k < node->n_in; k++)
+        if (!splits_operand(st, node, k))
+            mark_whole(st, node->in[k]);
+}
+
+/* Notes the tuples that are used as a whole. From the last use to the first: what uses a value stands behind
+ * it, so most uses of a node's results are known when the node decides. node: whose region the body is; NULL:
+ * of a function, and `split` says whether its tuples become parts. */
+static void note_body(state *st, const graph_body *body, const graph_node *node, bool split)
+{
+    int first = node ? graph_carried_of(node).output : 0;
+
     for (int k = 0; k < body->outputs.n; k++)
-        if (node ? k >= node->n_out || !splits(st, module, node, k) : !split)
-            base_map_put(cx, &st->whole, body->outputs.at[k], st);
+        if (node ? k < first || k - first >= node->n_out || !splits(st, node, k - first) : !split)
+            mark_whole(st, body->outputs.at[k]);
     for (int i = body->nodes.n - 1; i >= 0; i--) {
         const graph_node *inner = body->nodes.at[i];
 
-        for (int k = 0; k < inner->n_in && inner->kind != GRAPH_FIELD; k++)
-            if (inner->in[k])
-                base_map_put(cx, &st->whole, inner->in[k], st);
         for (int b = 0; b < inner->n_bodies; b++)
-            note_whole(cx, st, module, inner->body[b], inner, false);
+            note_body(st, inner->body[b], inner, false);
+        note_operands(st, inner);
     }
+}
+
+/* Until nothing is added: of two tuples that change places in each iteration, one that is needed as a whole
+ * makes the other so. */
+static void note_whole(state *st, const graph_function *function)
+{
+    int before;
+
+    do {
+        before = st->whole.n;
+        note_body(st, function->body, NULL, base_map_has(&st->split, function));
+    } while (st->whole.n != before);
 }
 
 /* ---- the rewrite ---- */
@@ -191,21 +260,23 @@ static void push_parts(tec_context *cx, graph_body *body, graph_value *tuple, ba
     }
 }
 
-/* The outputs of a body with the parts of those tuples for which `which` holds a value. */
-static void split_outputs(tec_context *cx, graph_body *body, const bool *which)
+/* The outputs of a body with the parts of those tuples that `which` names, from output `first` on: `count`
+ * of them. */
+static void split_outputs(tec_context *cx, graph_body *body, const bool *which, int first, int count)
 {
     base_vec outputs = {0}, names = {0};
 
     for (int k = 0; k < body->outputs.n; k++) {
         const char *name = k < body->output_names.n ? body->output_names.at[k] : NULL;
+        bool split = k >= first && k < first + count && which[k - first];
         int before = outputs.n;
 
-        if (which[k])
+        if (split)
             push_parts(cx, body, body->outputs.at[k], &outputs);
         else
             base_push(cx, &outputs, body->outputs.at[k]);
         for (int i = before; name && i < outputs.n; i++)
-            base_push(cx, &names, which[k] ? base_format(cx, "%s.%d", name, i - before) : name);
+            base_push(cx, &names, split ? base_format(cx, "%s.%d", name, i - before) : name);
     }
     body->outputs = outputs;
     body->output_names = names;
@@ -228,19 +299,96 @@ static base_vec split_types(tec_context *cx, const graph_node *node, const bool 
     return types;
 }
 
-/* The node with parts as results, and a tuple of them for those who use it as a whole: readers of fields get
- * the parts themselves, and a tuple that nobody uses is removed as a dead node. */
-static bool split_node(graph_rewrite *rw, const graph_node *node, const bool *which)
+/* Operands of a loop or scan, with parts in the place of carried tuples. */
+static base_vec split_operands(graph_rewrite *rw, const graph_node *node, const bool *which)
+{
+    graph_carried carried = graph_carried_of(node);
+    base_vec in = {0};
+
+    for (int k = 0; k < node->n_in; k++) {
+        int result = k - carried.operand, first = in.n;
+        graph_value *value = graph_new_value(rw, node->in[k]);
+
+        if (result < 0 || result >= carried.n || !which[result]) {
+            base_push(rw->cx, &in, value);
+            continue;
+        }
+        push_parts(rw->cx, rw->body, value, &in);
+        if (BASE_PLANT_ON(rw->cx, unpack_carried) && in.n > first + 1)
+            in.at[first] = in.at[first + 1];
+    }
+    return in;
+}
+
+/* A tuple that is made again out of parts: readers of fields get the parts themselves, and a tuple that
+ * nobody uses is removed as a dead node. */
+static graph_node *tuple_of(graph_rewrite *rw, const graph_value *old, graph_value *const *part, base_loc loc)
+{
+    graph_type type = graph_type_of(old);
+
+    base_set_where(rw->cx, loc);
+    graph_node *tuple = graph_typed_node(rw->cx, GRAPH_MAKE_TUPLE, "tuple", part, type.n, &type, 1);
+    graph_replace(rw, old, tuple->out[0]);
+    return tuple;
+}
+
+/* What an iteration takes: `inputs` with parts in the place of tuples, and the tuples of these for the head
+ * of the body. */
+static void split_inputs(graph_rewrite *rw, const graph_node *node, const bool *which, base_vec *inputs,
+                         base_vec *tuples)
+{
+    graph_carried carried = graph_carried_of(node);
+    const base_vec *old = &node->body[0]->inputs;
+
+    for (int k = 0; k < old->n; k++) {
+        const graph_value *value = old->at[k];
+        int result = k - carried.operand, first = inputs->n;
+
+        if (result < 0 || result >= carried.n || !which[result]) {
+            base_push(rw->cx, inputs, value);
+            continue;
+        }
+        for (int i = 0; i < value->compound->n; i++) {
+            const char *name = value->name ? base_format(rw->cx, "%s.%d", value->name, i) : NULL;
+            graph_value *part = graph_typed_value(rw->cx, name, &value->compound->part[i]);
+
+            part->loc = value->loc;
+            base_push(rw->cx, inputs, part);
+        }
+        base_push(rw->cx, tuples, tuple_of(rw, value, (graph_value **)inputs->at + first, value->loc));
+    }
+}
+
+/* The body of a loop or scan that was copied gets its new inputs, and behind them the tuples. */
+static void begin_body(tec_context *cx, graph_body *body, const base_vec *inputs, const base_vec *tuples)
+{
+    base_vec nodes = {0};
+
+    for (int i = 0; i < tuples->n; i++)
+        base_push(cx, &nodes, tuples->at[i]);
+    for (int i = 0; i < body->nodes.n; i++)
+        base_push(cx, &nodes, body->nodes.at[i]);
+    body->inputs = *inputs;
+    body->nodes = nodes;
+}
+
+/* The copy of a loop or scan carries as many values more as the tuples have parts more. */
+static void widen(tec_context *cx, graph_node *copy, const base_vec *in)
+{
+    op_attr states = op_attr_int("states", graph_carried_of(copy).n + in->n - copy->n_in);
+
+    copy->in = (graph_value **)in->at;
+    copy->n_in = in->n;
+    if (copy->kind == GRAPH_SCAN)
+        copy->attr = base_copy(cx, &states, sizeof states);
+}
+
+/* The copy's results of these types, and what stands for the old ones: parts, and tuples of parts. */
+static void split_results(graph_rewrite *rw, const graph_node *node, graph_node *copy, const bool *which)
 {
     tec_context *cx = rw->cx;
-    graph_value **in = base_array(cx, graph_value *, node->n_in);
-
-    for (int k = 0; k < node->n_in; k++)
-        in[k] = graph_new_value(rw, node->in[k]);
-    graph_node *copy = graph_copy_node(rw, node, in);
-    for (int b = 0; b < copy->n_bodies; b++)
-        split_outputs(cx, copy->body[b], which);
     base_vec types = split_types(cx, node, which);
+
     copy->out = base_array(cx, graph_value *, types.n);
     copy->n_out = types.n;
     for (int k = 0; k < types.n; k++) {
@@ -250,19 +398,32 @@ static bool split_node(graph_rewrite *rw, const graph_node *node, const bool *wh
         copy->out[k]->loc = node->loc;
     }
     for (int k = 0, at = 0; k < node->n_out; k++) {
-        graph_type type = graph_type_of(node->out[k]);
-
-        if (which[k]) {
-            base_set_where(cx, node->loc);
-            graph_node *tuple =
-                graph_typed_node(cx, GRAPH_MAKE_TUPLE, "tuple", copy->out + at, type.n, &type, 1);
-            base_push(cx, &rw->body->nodes, tuple);
-            graph_replace(rw, node->out[k], tuple->out[0]);
-        } else {
+        if (which[k])
+            base_push(cx, &rw->body->nodes, tuple_of(rw, node->out[k], copy->out + at, node->loc));
+        else
             graph_replace(rw, node->out[k], copy->out[at]);
-        }
-        at += which[k] ? type.n : 1;
+        at += which[k] ? node->out[k]->compound->n : 1;
     }
+}
+
+/* The node with parts as results, and a tuple of them for those who use it as a whole. Inputs of a body are
+ * replaced before the body is copied, so that the copy reads the new ones. */
+static bool split_node(graph_rewrite *rw, const graph_node *node, const bool *which)
+{
+    tec_context *cx = rw->cx;
+    graph_carried carried = graph_carried_of(node);
+    base_vec in = split_operands(rw, node, which), inputs = {0}, tuples = {0};
+
+    if (carried.n)
+        split_inputs(rw, node, which, &inputs, &tuples);
+    graph_node *copy = graph_copy_node(rw, node, (graph_value *const *)in.at);
+    if (carried.n) {
+        begin_body(cx, copy->body[0], &inputs, &tuples);
+        widen(cx, copy, &in);
+    }
+    for (int b = 0; b < copy->n_bodies; b++)
+        split_outputs(cx, copy->body[b], which, carried.output, node->n_out);
+    split_results(rw, node, copy, which);
     return true;
 }
 
@@ -283,32 +444,41 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
         }
     }
     for (int k = 0; k < node->n_out; k++) {
-        which[k] = splits(st, rw->from, node, k);
+        which[k] = splits(st, node, k);
         any |= which[k];
     }
     return any ? split_node(rw, node, which) : graph_keep(rw, node);
 }
 
-/* Functions are named, so calls find the new ones. */
-graph_module *graph_unpack_tuples(graph_module *module, const target *machine)
+/* One level of tuples. Functions are named, so calls find the new ones. */
+static graph_module *unpack_level(graph_module *module)
 {
-    state st = {0};
+    state st = {.cx = module->cx, .module = module};
 
-    (void)machine;
     choose_functions(&st, module);
-    for (int i = 0; i < module->functions.n; i++) {
-        const graph_function *function = module->functions.at[i];
-
-        note_whole(module->cx, &st, module, function->body, NULL, base_map_has(&st.split, function));
-    }
+    for (int i = 0; i < module->functions.n; i++)
+        note_whole(&st, module->functions.at[i]);
     graph_module *out = graph_rewrite_module(module, visit, NULL, &st);
     for (int i = 0; out && out != module && i < module->functions.n; i++) {
         const graph_function *old = module->functions.at[i], *function = out->functions.at[i];
-        bool *which = base_array(module->cx, bool, old->body->outputs.n);
+        int n = old->body->outputs.n;
+        bool *which = base_array(module->cx, bool, n);
 
-        for (int k = 0; k < old->body->outputs.n; k++)
+        for (int k = 0; k < n; k++)
             which[k] = base_map_has(&st.split, old) && is_tuple(old->body->outputs.at[k]);
-        split_outputs(module->cx, function->body, which);
+        split_outputs(module->cx, function->body, which, 0, n);
     }
     return out;
+}
+
+graph_module *graph_unpack_tuples(graph_module *module, const target *machine)
+{
+    const graph_module *before;
+
+    (void)machine;
+    do {
+        before = module;
+        module = unpack_level(module);
+    } while (module && module != before);
+    return module;
 }

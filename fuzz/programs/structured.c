@@ -191,6 +191,110 @@ static bool scan(fuzz_program *self)
     return node && fuzz_keep(self, FUZZ_VECTOR, node->out[0]) && fuzz_keep(self, FUZZ_ROWS, node->out[1]);
 }
 
+/* ---- carried tuples ---- */
+
+/* NULL where one of the two is not there. */
+static graph_value *pair(fuzz_program *self, graph_value *first, graph_value *second)
+{
+    graph_value *part[] = {first, second};
+
+    return first && second ? graph_add_tuple(self->f, "tuple", part, 2) : NULL;
+}
+
+/* What a loop carries: (vector, vector), (rows, number) or ((vector, vector), (rows, number)). */
+static graph_value *state_of(fuzz_program *self, int form)
+{
+    graph_value *vectors =
+        form != 1 ? pair(self, recent(self, FUZZ_VECTOR), fuzz_pick(self, FUZZ_VECTOR)) : NULL;
+    graph_value *others = form != 0 ? pair(self, recent(self, FUZZ_ROWS), recent(self, FUZZ_NUMBER)) : NULL;
+
+    return form == 0 ? vectors : form == 1 ? others : pair(self, vectors, others);
+}
+
+/* Its parts join the pools. */
+static void take_apart(fuzz_program *self, graph_value *state, int form)
+{
+    graph_value *half[] = {state, state};
+
+    for (int k = 0; k < 2 && form == 2; k++)
+        half[k] = graph_add_field(self->f, "half", state, k);
+    for (int k = 0; k < 2; k++) {
+        if (form != 1)
+            fuzz_keep(self, FUZZ_VECTOR, graph_add_field(self->f, "part", half[0], k));
+        if (form != 0)
+            fuzz_keep(self, k ? FUZZ_NUMBER : FUZZ_ROWS, graph_add_field(self->f, "part", half[1], k));
+    }
+}
+
+/* The state as the body takes it: rows may have another extent in each iteration. */
+static graph_value *state_input(fuzz_program *self, int form)
+{
+    tec_context *cx = self->cx;
+    const ir_expr **dim = base_array(cx, const ir_expr *, 2);
+
+    dim[0] = form ? graph_symbol_in(self->m, self->f->body, NULL) : NULL;
+    dim[1] = ir_int(cx, FUZZ_WIDTH);
+    graph_type vector = graph_tensor_type(&(op_type){BASE_F32, 1, dim + 1}), vectors[] = {vector, vector},
+               others[] = {graph_tensor_type(&(op_type){BASE_F32, 2, dim}),
+                           graph_tensor_type(&(op_type){.dtype = BASE_I64})},
+               half[] = {graph_tuple_type(cx, vectors, 2), graph_tuple_type(cx, others, 2)};
+    graph_type type = form == 2 ? graph_tuple_type(cx, half, 2) : half[form];
+
+    return graph_typed_input(self->f, "state", &type);
+}
+
+/* The next state: a tuple of what was drawn, or by a condition the state itself. */
+static graph_value *next_state(fuzz_program *self, graph_value *state, int form)
+{
+    graph_value *flag = fuzz_draw(&self->state, 4) == 0 ? fuzz_pick(self, FUZZ_FLAG) : NULL;
+
+    if (!flag)
+        return state_of(self, form);
+    graph_region_open(self->f);
+    graph_output(self->f, "value", state_of(self, form));
+    graph_body *then = graph_region_close(self->f);
+    graph_region_open(self->f);
+    graph_output(self->f, "value", state);
+    graph_node *node = graph_add_if(self->f, "keep", flag, then, graph_region_close(self->f));
+    return node ? node->out[0] : NULL;
+}
+
+/* A loop or a scan whose state is a tuple. */
+static bool carry(fuzz_program *self)
+{
+    int form = (int)fuzz_draw(&self->state, 3);
+    bool is_loop = fuzz_draw(&self->state, 2);
+    graph_value *along = is_loop ? fuzz_pick(self, FUZZ_NUMBER) : fuzz_pick(self, FUZZ_ROWS),
+                *begin = is_deep(self) || !along ? NULL : state_of(self, form);
+
+    if (!begin)
+        return false;
+    mark m = enter(self);
+    graph_value *i = is_loop ? graph_input(self->f, "i", (op_type){.dtype = BASE_I64}) : NULL;
+    if (is_loop)
+        graph_input(self->f, "go", (op_type){.dtype = BASE_BOOL});
+    graph_value *state = state_input(self, form);
+    take_apart(self, state, form);
+    if (!is_loop) {
+        const ir_expr *width = ir_int(self->cx, FUZZ_WIDTH);
+
+        fuzz_keep(
+            self, FUZZ_VECTOR,
+            graph_input(self->f, "row", (op_type){BASE_F32, 1, base_copy(self->cx, &width, sizeof width)}));
+    }
+    some_statements(self);
+    if (is_loop)
+        graph_output(self->f, "more", fuzz_two(self, "less", i, fuzz_number(self, MOST_TRIPS)));
+    graph_output(self->f, "state", next_state(self, state, form));
+    graph_body *body = leave(self, &m);
+    graph_value *loop_in[] = {along, NULL, begin}, *scan_in[] = {begin, along};
+    graph_node *node = is_loop ? graph_add_loop(self->f, "carry", loop_in, 3, body)
+                               : graph_add_scan(self->f, "carry", scan_in, 2, 1, body);
+    if (node)
+        take_apart(self, node->out[0], form);
+    return node != NULL;
+}
+
 /* ---- values ---- */
 
 /* A value by a constructor, more often than not of what was made last, which nothing else may read. */
@@ -340,6 +444,6 @@ static bool never(fuzz_program *self)
 const fuzz_statement fuzz_structured[] = {
     {"if", 4, draw_if},          {"match", 4, match}, {"loop", 4, loop},   {"scan", 4, scan},
     {"construct", 4, construct}, {"tuple", 3, tuple}, {"call", 6, call},   {"closure", 2, closure},
-    {"apply", 7, apply},         {"check", 3, check}, {"never", 2, never},
+    {"apply", 5, apply},         {"carry", 2, carry}, {"check", 3, check}, {"never", 2, never},
 };
 const int fuzz_n_structured = BASE_COUNT(fuzz_structured);

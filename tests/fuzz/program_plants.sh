@@ -5,6 +5,7 @@ set -e
 # fault, the first case of seed 3 that is tried
 cat >"$out/from" <<'END'
 unpack_index 3
+unpack_carried 7
 simplify_perm 17
 common_operand 1
 batch_norm_mean 23
