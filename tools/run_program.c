@@ -80,8 +80,8 @@ static bool read_input(tool_program_run *run, const char *text)
         return base_fail(run->cx, TEC_INVALID, (base_loc){0}, "the program has no input '%.*s'",
                          (int)strcspn(text, "="), text);
     drop_value(run, &run->in[i]);
-    run->in[i] = tool_read_value(run->cx, &run->home, &rt_module_describe(run->module)->program,
-                                 i, equals + 1);
+    run->in[i] =
+        tool_read_value(run->cx, &run->home, &rt_module_describe(run->module)->program, i, equals + 1);
     return run->in[i] != NULL;
 }
 
