@@ -6,6 +6,7 @@
 #include "space/look.h"
 
 #include "ir/build.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 
 enum { CHEAP_OPS = 3 }; /* operations that may be done again for a second reader */
@@ -209,17 +210,6 @@ bool space_is_flat(tec_context *cx, const ir_block *block)
     return c.flat && block->n_iters == st->store.n;
 }
 
-/* How many of the innermost loops have constant extents. */
-int space_constant_suffix(const sched *schedule, const char *const *loop, int n)
-{
-    int64_t extent;
-    int k = 0;
-
-    while (k < n && sched_extent(schedule, loop[n - 1 - k], &extent))
-        k++;
-    return k;
-}
-
 /* The dimension whose neighbours lie side by side in memory; trailing dimensions of extent 1 do not count. */
 int space_row_dimension(const ir_expr *load)
 {
@@ -264,7 +254,9 @@ bool space_has_columns(tec_context *cx, const ir_block *block)
 
 typedef struct {
     ir_walk w;
-    const ir_iter *axis; /* the last n reduction axes */
+    const ir_facts *facts;
+    const ir_block *block;
+    const ir_iter *const *axis; /* of the last n reduction loops */
     int n;
     bool along_rows;
 } row_check;
@@ -273,9 +265,27 @@ typedef struct {
 static bool uses_axis(tec_context *cx, const row_check *self, const ir_expr *expr)
 {
     for (int i = 0; i < self->n; i++)
-        if (ir_uses_var(cx, expr, self->axis[i].var))
+        if (ir_uses_var(cx, expr, self->axis[i]->var))
             return true;
     return false;
+}
+
+/* Whether the index is the axis, or the axis plus a distance that is the same for the whole block: i + 5.
+ * Windows of the results, x + i, do not count: their vectors lie along x. */
+static bool is_moved(const row_check *self, const ir_expr *index, const ir_expr *var)
+{
+    tec_context *cx = ir_facts_context(self->facts);
+    const ir_expr *rest;
+    int64_t step;
+
+    if (index == var)
+        return true;
+    if (!ir_linear(self->facts, index, &var, 1, &step, &rest) || step != 1)
+        return false;
+    for (int i = 0; i < self->block->n_iters; i++)
+        if (ir_uses_var(cx, rest, self->block->iters[i].var))
+            return false;
+    return true;
 }
 
 /* Each load steps through memory one by one: its last indices are the axes, all but the first of them over
@@ -291,58 +301,101 @@ static bool check_row(ir_walk *walk, const ir_expr *expr)
 
     if (expr->op != IR_LOAD || !uses_axis(walk->cx, c, expr))
         return true;
-    int first = expr->load.n - c->n;
+    int first = space_row_dimension(expr) + 1 - c->n;
+    c->along_rows = c->along_rows && first >= 0;
     for (int i = 0; c->along_rows && i < expr->load.n; i++) {
-        const ir_iter *axis = i < first ? NULL : &c->axis[i - first];
+        const ir_expr *index = expr->load.index[i];
 
-        if (first < 0 || !axis)
-            c->along_rows = first >= 0 && !uses_axis(walk->cx, c, expr->load.index[i]);
+        if (i < first || i >= first + c->n)
+            c->along_rows = !uses_axis(walk->cx, c, index);
+        else if (i == first)
+            c->along_rows = is_moved(c, index, c->axis[0]->var);
         else
-            c->along_rows = expr->load.index[i] == axis->var &&
-                            (i == first || ir_same(expr->load.buffer->shape[i], axis->extent));
+            c->along_rows = index == c->axis[i - first]->var &&
+                            ir_same(expr->load.buffer->shape[i], c->axis[i - first]->extent);
     }
     return true;
 }
 
-/* The reduction axes of a block; *n is their number. */
-static const ir_iter *reduce_axes(tec_context *cx, const ir_block *block, int *n)
+bool space_runs_along_rows(const ir_facts *facts, const space_reduction *reduction, int take)
 {
-    ir_iter *axis = base_array(cx, ir_iter, block->n_iters);
+    row_check c = {.w = {.expr = check_row, .cx = ir_facts_context(facts)},
+                   .facts = facts,
+                   .block = reduction->block,
+                   .axis = reduction->axis + reduction->n - take,
+                   .n = take,
+                   .along_rows = true};
 
-    *n = 0;
-    for (int i = 0; i < block->n_iters; i++)
-        if (block->iters[i].kind == IR_REDUCE_ITER)
-            axis[(*n)++] = block->iters[i];
-    return axis;
-}
-
-bool space_runs_along_rows(tec_context *cx, const ir_block *block, int take)
-{
-    int n;
-    const ir_iter *axis = reduce_axes(cx, block, &n);
-    row_check c = {
-        .w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
-
-    ir_walk_stmt(&c.w, block->body);
+    ir_walk_stmt(&c.w, reduction->block->body);
     return c.along_rows;
 }
 
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums
- * pay. Tries to take as many loops as have constant extents, then fewer. 0 where the sums cannot be split:
- * the combiner does not allow another order, or a loop was split or fused before, so that loops and axes are
- * no longer one to one. */
-int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
-                     int n_reduce)
+ * pay. Tries to take as many loops as have constant extents, then fewer. */
+int space_count_rows(const ir_facts *facts, const space_reduction *reduction)
 {
-    int n;
+    int64_t extent;
+    int most = 0;
 
-    reduce_axes(cx, block, &n);
-    if (n != n_reduce || block->body->kind != IR_UPDATE || !block->body->update.combiner->reorders)
-        return 0;
-    for (int take =
-             space_constant_suffix(schedule, reduce, n) > 1 ? space_constant_suffix(schedule, reduce, n) : 1;
-         take > 0; take--)
-        if (space_runs_along_rows(cx, block, take))
+    while (most < reduction->n && ir_is_int(reduction->axis[reduction->n - 1 - most]->extent, &extent))
+        most++;
+    for (int take = most > 1 ? most : 1; take > 0 && take <= reduction->n; take--)
+        if (space_runs_along_rows(facts, reduction, take))
             return take;
     return 0;
+}
+
+typedef struct {
+    ir_walk w;
+    const space_reduction *reduction;
+    int *dimension; /* of the load that uses most axes: the last one that each axis moves along; -1: none */
+    int most;
+} order_finder;
+
+/* The first of the loads that use most axes decides. */
+static bool find_dimensions(ir_walk *walk, const ir_expr *expr)
+{
+    order_finder *f = (order_finder *)walk;
+    int used = 0, *dimension = base_array(walk->cx, int, f->reduction->n);
+
+    if (expr->op != IR_LOAD)
+        return true;
+    for (int i = 0; i < f->reduction->n; i++) {
+        dimension[i] = expr->load.n - 1;
+        while (dimension[i] >= 0 &&
+               !ir_uses_var(walk->cx, expr->load.index[dimension[i]], f->reduction->axis[i]->var))
+            dimension[i]--;
+        used += dimension[i] >= 0;
+    }
+    if (used > f->most) {
+        f->most = used;
+        f->dimension = dimension;
+    }
+    return true;
+}
+
+/* Sorted by insertion, so that axes without a place of their own stay in their order. For sum[i, j](A[j, i] *
+ * B[j]), A decides: j, i. */
+space_reduction space_order_by_memory(tec_context *cx, const space_reduction *reduction)
+{
+    order_finder f = {.w = {.expr = find_dimensions, .cx = cx}, .reduction = reduction};
+    space_reduction sorted = {.block = reduction->block,
+                              .loop = base_array(cx, const char *, reduction->n),
+                              .axis = base_array(cx, const ir_iter *, reduction->n)};
+    int *dimension = base_array(cx, int, reduction->n);
+
+    ir_walk_stmt(&f.w, reduction->block->body);
+    for (int i = 0; i < reduction->n; i++) {
+        int own = f.dimension ? f.dimension[i] : -1, at = sorted.n++;
+
+        for (; at > 0 && dimension[at - 1] > own; at--) {
+            dimension[at] = dimension[at - 1];
+            sorted.loop[at] = sorted.loop[at - 1];
+            sorted.axis[at] = sorted.axis[at - 1];
+        }
+        dimension[at] = own;
+        sorted.loop[at] = reduction->loop[i];
+        sorted.axis[at] = reduction->axis[i];
+    }
+    return sorted;
 }

@@ -32,19 +32,24 @@ bool space_has_math(tec_context *cx, const ir_block *block);
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
  * the position: one loop over all elements will do. */
 bool space_is_flat(tec_context *cx, const ir_block *block);
-/* how many of the innermost loops have constant extents */
-int space_constant_suffix(const sched *schedule, const char *const *loop, int n);
 /* The dimension along which neighbouring elements of what is loaded lie in memory: the last one that has more
  * than one element. */
 int space_row_dimension(const ir_expr *load);
 /* Neighbouring results read elements that lie side by side, or the same ones: vectors of results pay. */
 bool space_has_columns(tec_context *cx, const ir_block *block);
-/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial
- * results pay. */
-int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
-                     int n_reduce);
-/* Whether the last loops of the reduction, so many, run along rows of what is read, as one loop. */
-bool space_runs_along_rows(tec_context *cx, const ir_block *block, int take);
+/* The loops of a reduction, outermost first, each with the axis of the block that it runs. */
+typedef struct {
+    const ir_block *block;
+    const char **loop;
+    const ir_iter **axis;
+    int n;
+} space_reduction;
+/* How many of the last loops run along rows of what is read, as one loop: vectors of partial results pay. */
+int space_count_rows(const ir_facts *facts, const space_reduction *reduction);
+/* Whether the last loops, so many, run along rows of what is read, as one loop. */
+bool space_runs_along_rows(const ir_facts *facts, const space_reduction *reduction, int take);
+/* The same loops in the order of the dimensions that they move along. */
+space_reduction space_order_by_memory(tec_context *cx, const space_reduction *reduction);
 
 bool space_unroll(sched *schedule, const char *loop); /* nothing where the loop is NULL or runs once */
 bool space_vectorise(sched *schedule, const char *loop);

@@ -296,53 +296,102 @@ static const char *find_turned(tec_context *cx, const space_stage *stage)
     return same == 1 ? found->load.buffer->name : NULL;
 }
 
-/* Whether there is one result, of terms whose number is not known: only the first loop's extent is a symbol,
- * or all loops run along the rows of what is read and are legally one loop. */
-static bool is_long_to_one(const sched *schedule, const space_stage *stage, const char *const *reduce, int n)
+/* The loops of the reduction with their axes; n = 0: it cannot be split, since the combiner does not allow
+ * another order, or a loop was split or fused before, so that loops and axes are no longer one to one. */
+static space_reduction read_reduction(tec_context *cx, const space_stage *stage)
 {
-    int64_t extent;
+    space_reduction r = {.block = stage->block,
+                         .loop = base_array(cx, const char *, stage->n_loops),
+                         .axis = base_array(cx, const ir_iter *, stage->n_loops)};
+    const ir_stmt *body = stage->block->body;
+    int axes = 0;
 
+    for (int i = 0; i < stage->block->n_iters; i++)
+        axes += stage->block->iters[i].kind == IR_REDUCE_ITER;
+    if (axes != stage->n_reduce || body->kind != IR_UPDATE || !body->update.combiner->reorders)
+        return r;
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_REDUCE_ITER) {
+            const ir_iter *axis = space_iter_named(stage->block, stage->loop[i].iter);
+
+            for (int k = 0; axis && k < r.n; k++)
+                axis = r.axis[k] == axis ? NULL : axis;
+            if (!axis || axis->kind != IR_REDUCE_ITER)
+                return (space_reduction){0};
+            r.loop[r.n] = stage->loop[i].name;
+            r.axis[r.n++] = axis;
+        }
+    return r;
+}
+
+/* The stage's list of loops, where those of the reduction changed places. */
+static void take_order(tec_context *cx, space_stage *stage, const space_reduction *sorted)
+{
+    space_loop *loop = base_array(cx, space_loop, stage->n_loops);
+
+    for (int i = 0, k = 0; i < stage->n_loops; i++) {
+        loop[i] = stage->loop[i];
+        for (int j = 0; loop[i].kind == IR_REDUCE_ITER && j < stage->n_loops; j++)
+            if (strcmp(stage->loop[j].name, sorted->loop[k]) == 0)
+                loop[i] = stage->loop[j];
+        k += loop[i].kind == IR_REDUCE_ITER;
+    }
+    stage->loop = loop;
+}
+
+/* Loops that do not run along rows get the order of memory, if they do so then: the innermost loop of
+ * sum[i, j](A[j, i]) becomes i. */
+static void sort_reduction(const ir_facts *facts, sched *schedule, space_stage *stage,
+                           space_reduction *reduction)
+{
+    tec_context *cx = sched_context(schedule);
+    space_reduction sorted = space_order_by_memory(cx, reduction);
+
+    if (reduction->n < 2 || space_count_rows(facts, reduction) || !space_count_rows(facts, &sorted) ||
+        !sched_reorder(sched_fork(cx, schedule), sorted.loop, sorted.n))
+        return;
+    sched_reorder(schedule, sorted.loop, sorted.n);
+    take_order(cx, stage, &sorted);
+    *reduction = sorted;
+}
+
+/* Whether there is one result, of terms whose number is not known. */
+static bool is_long_to_one(const space_stage *stage)
+{
     for (int i = 0; i < stage->n_loops; i++)
         if (stage->loop[i].kind == IR_SPATIAL && stage->loop[i].extent != 1)
             return false;
-    if (!isinf(stage->cycles) || stage->block->body->kind != IR_UPDATE ||
-        !stage->block->body->update.combiner->reorders)
-        return false;
-    if (stage->rows == n)
-        return space_fuse(sched_fork(sched_context(schedule), schedule), reduce, n) != NULL;
-    return !sched_extent(schedule, reduce[0], &extent) && space_constant_suffix(schedule, reduce, n) == n - 1;
+    return isinf(stage->cycles);
 }
 
-/* A reduction to one result takes all its loops along rows as one, symbols too. Results are left as they were
- * where that does not help. */
-static void read_parts(tec_context *cx, const space_shape *shape, space_stage *stage,
-                       const char *const *reduce, int n)
+/* How a reduction has vectors along its rows, and parts. A long one to one result takes all its loops as one,
+ * symbols too, if they all run along the rows of what is read and are legally one loop. */
+static void read_rows(const ir_facts *facts, sched *schedule, space_stage *stage)
 {
-    int rows = stage->rows;
+    tec_context *cx = sched_context(schedule);
+    const target *machine = sched_target(schedule);
+    bool threads = machine && target_offers(machine, TARGET_THREADS) && !target_offers(machine, TARGET_CORES);
+    space_reduction r = read_reduction(cx, stage);
 
-    if (space_runs_along_rows(cx, stage->block, n))
-        stage->rows = n;
-    if (is_long_to_one(shape->base, stage, reduce, n))
-        stage->part_terms = space_terms_of_task(cx, stage);
-    else
-        stage->rows = rows;
+    if (!stage->columns && !threads)
+        sort_reduction(facts, schedule, stage, &r);
+    stage->rows = space_count_rows(facts, &r);
+    if (!stage->rows || !is_long_to_one(stage))
+        return;
+    stage->part_terms = space_terms_of_task(cx, stage);
+    if (space_runs_along_rows(facts, &r, r.n) && space_fuse(sched_fork(cx, schedule), r.loop, r.n))
+        stage->rows = r.n;
 }
 
 /* Of a reduction, whether vectors may run along its results or along its rows; of an element-wise stage,
  * whether its loops can be fused into one, or what it reads lies across. */
-static void read_nest(tec_context *cx, const space_shape *shape, space_stage *stage)
+static void read_nest(const ir_facts *facts, sched *schedule, space_stage *stage)
 {
-    const char **reduce = base_array(cx, const char *, stage->n_loops);
-    int n = 0;
+    tec_context *cx = sched_context(schedule);
 
-    for (int i = 0; i < stage->n_loops; i++)
-        if (stage->loop[i].kind == IR_REDUCE_ITER)
-            reduce[n++] = stage->loop[i].name;
-    if (n) {
+    if (stage->n_reduce) {
         stage->columns = stage->n_spatial > 0 && space_has_columns(cx, stage->block);
-        stage->rows = space_count_rows(cx, shape->base, stage->block, reduce, n);
-        if (stage->rows)
-            read_parts(cx, shape, stage, reduce, n);
+        read_rows(facts, schedule, stage);
     } else {
         stage->flat = space_is_flat(cx, stage->block);
         stage->transposed = stage->flat ? NULL : space_find_transposed(cx, stage);
@@ -518,7 +567,7 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
         if (shape->stage[i].part == SPACE_NEST) {
             space_stage *g = &shape->stage[i];
 
-            read_nest(cx, shape, g);
+            read_nest(facts, s, g);
             g->reader = common_reader(cx, shape, g);
             g->row_by_row = is_row_by_row(cx, g);
             g->start_place = place_at_start(shape, g);

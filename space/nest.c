@@ -60,26 +60,36 @@ static int64_t steps_of(const space_stage *stage, int loops)
     return steps;
 }
 
-/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each
- * vector has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784
- * elements has 12 steps of 64 and a rest of 16; a row of 100 starts with single vectors. */
+/* With how many vectors at once a row starts. Each vector has partial results of its own, which do not wait
+ * for one another. For 16 lanes, a row of 784 elements has 12 steps of four vectors and a rest of 16; a row
+ * of 100 starts with single vectors. A single row of unknown length is taken to be long. If a reduction in
+ * parts has several rows of unknown length, these may be short: the masks of four vectors at the end of each
+ * row would then cost twice as much as those of two. */
+static int vectors_at_once(const space_stage *stage)
+{
+    enum { LONG = 4, UNKNOWN = 2, FEWEST_STEPS = 3 };
+    int64_t steps = steps_of(stage, stage->rows);
+
+    if (!stage->rows || stage->columns)
+        return 1;
+    if (steps || !stage->part_terms)
+        return steps >= FEWEST_STEPS * LONG * stage->lanes ? LONG : 1;
+    return stage->rows == stage->n_reduce ? LONG : UNKNOWN;
+}
+
+/* The target's lanes, half of them, none, or several vectors at once. */
 static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
 {
-    enum { AT_ONCE = 4, FEWEST_STEPS = 3 };
-    int64_t value[5], n = 0, start = stage->lanes;
+    int64_t value[5], n = 0;
 
     for (int64_t l = stage->lanes; l >= 1; l /= 2)
         if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
             value[n++] = l;
-    if ((!stage->n_reduce || stage->rows) && stage->lanes > 1)
-        value[n++] = 2 * stage->lanes;
-    if (stage->rows && stage->lanes > 1) {
-        value[n++] = AT_ONCE * stage->lanes;
-        if (!stage->columns &&
-            (stage->part_terms || steps_of(stage, stage->rows) >= FEWEST_STEPS * AT_ONCE * stage->lanes))
-            start = AT_ONCE * stage->lanes;
-    }
-    return space_pick(knobs, stage, "lanes", value, (int)n, start);
+    for (int at_once = 2; at_once <= 4 && stage->lanes > 1; at_once *= 2)
+        if (stage->rows || (at_once == 2 && !stage->n_reduce))
+            value[n++] = at_once * stage->lanes;
+    return space_pick(knobs, stage, "lanes", value, (int)n,
+                      stage->lanes > 1 ? vectors_at_once(stage) * stage->lanes : stage->lanes);
 }
 
 /* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. Taps
@@ -476,6 +486,56 @@ static bool apply_reduction(sched *schedule, const space_stage *stage, const spa
     return space_run_outer(schedule, spatial, choice->parallel < n ? (int)choice->parallel : n, outer);
 }
 
+/* The loop over parts of so many iterations of `loop`; *rest becomes the loop in one part. NULL: refused. */
+static const char *cut_parts(sched *schedule, const char *loop, int64_t iterations, const char **rest)
+{
+    const char *part[2];
+
+    if (!loop || !sched_split(schedule, loop, TEC_GUARD, part,
+                              (int64_t[]){TEC_INFER, iterations > 1 ? iterations : 1}, 2))
+        return NULL;
+    *rest = part[1];
+    return part[0];
+}
+
+/* The loop over parts where the rows, `inner` terms each, are known: several rows are a part. */
+static const char *parts_of_rows(sched *schedule, const char *const *loop, int n, int64_t terms,
+                                 int64_t inner)
+{
+    const char *rest;
+
+    return cut_parts(schedule, space_fuse(schedule, loop, n), terms / inner, &rest);
+}
+
+/* The loop over parts where a row, in steps of vectors, has an unknown length: parts are pieces of the row.
+ * If the number of rows is known, a part has a piece of each; otherwise a piece of some rows.
+ *
+ *     for y { for x { for l } }  =>  for c = (y.0, x.0) { for y.1 in 0..128 { for x.1 in 0..128 { for l } } }
+ *
+ * A part may then turn out small, with one long row or with many short ones. So that such a part is not far
+ * from worth a thread, it has an eighth of a task's terms along the row, and as many rows as an eighth has
+ * steps: for 32 lanes and 32,768 terms, 4096 columns of 128 rows. */
+static const char *parts_of_both(sched *schedule, const char *outer, const char *step, const char *lane,
+                                 int64_t terms, int64_t lanes)
+{
+    enum { SHARE = 8 };
+    int64_t rows = outer ? space_extent(schedule, outer) : 1, steps = terms / lanes;
+    const char *row[2] = {NULL, outer}, *piece[2], *order[5];
+    int n = 0;
+
+    if (!rows && !(row[0] = cut_parts(schedule, outer, steps / SHARE, &row[1])))
+        return NULL;
+    piece[0] = cut_parts(schedule, step, rows ? steps / rows : steps / SHARE, &piece[1]);
+    if (!piece[0] || !outer)
+        return piece[0];
+    if (row[0])
+        order[n++] = row[0];
+    order[n++] = piece[0], order[n++] = row[1], order[n++] = piece[1];
+    if (lane)
+        order[n++] = lane;
+    return !sched_reorder(schedule, order, n) ? NULL : row[0] ? space_fuse(schedule, order, 2) : piece[0];
+}
+
 /* A reduction of unknown length to one result: partial results of choice->part terms each, in parallel; then
  * the reduction over them, serial. The number of partial results follows from the length at the call.
  *
@@ -487,31 +547,30 @@ static bool apply_reduction(sched *schedule, const space_stage *stage, const spa
  * exists is a condition on v alone, which ends the loop. */
 static bool reduce_in_parts(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
 {
-    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *row[2], *part[2];
-    int n_reduce;
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *row[2] = {NULL, NULL}, *part;
+    int n_reduce, unknown = stage->n_reduce;
 
     space_own_loops(schedule, stage->name, NULL, spatial, reduce, &n_reduce);
-    bool vectors = stage->rows == n_reduce && choice->lanes > 1;
-    int64_t inner = steps_of(stage, n_reduce - 1), terms = choice->part;
-
-    row[0] = reduce[0], row[1] = NULL;
-    if (stage->rows == n_reduce) {
-        row[0] = space_fuse(schedule, reduce, n_reduce);
-        inner = choice->lanes;
+    int outer = n_reduce - stage->rows;
+    while (unknown > 0 && space_extent(schedule, reduce[unknown - 1]))
+        unknown--;
+    if (unknown <= outer) {
+        part = parts_of_rows(schedule, reduce, unknown, choice->part, steps_of(stage, n_reduce - unknown));
+    } else {
+        row[0] = space_fuse(schedule, reduce + outer, stage->rows);
+        if (!row[0] || (choice->lanes > 1 && !sched_split(schedule, row[0], TEC_GUARD, row,
+                                                          (int64_t[]){TEC_INFER, choice->lanes}, 2)))
+            return false;
+        const char *rows = space_fuse(schedule, reduce, outer);
+        part = outer && !rows ? NULL
+                              : parts_of_both(schedule, rows, row[0], row[1], choice->part, choice->lanes);
     }
-    if (!row[0] ||
-        (vectors && !sched_split(schedule, row[0], TEC_GUARD, row, (int64_t[]){TEC_INFER, choice->lanes}, 2)))
-        return false;
-    terms = terms > inner ? terms / inner : 1;
-    if (!sched_split(schedule, row[0], TEC_GUARD, part, (int64_t[]){TEC_INFER, terms}, 2))
-        return false;
-    const char *partial = sched_rfactor(schedule, part[0], 0);
-    if (!partial || (vectors && !space_vectorise(schedule, row[1])))
+    const char *partial = part ? sched_rfactor(schedule, part, 0) : NULL;
+    if (!partial || (row[1] && !space_vectorise(schedule, row[1])))
         return false;
     space_own_loops(schedule, partial, NULL, spatial, reduce, &n_reduce);
-    return (stage->rows == 0 || stage->rows == stage->n_reduce ||
-            lanes_on_rows(schedule, reduce + n_reduce - stage->rows, stage->rows, choice->lanes)) &&
-           space_run_in_parallel(schedule, part[0]);
+    return (row[0] || lanes_on_rows(schedule, reduce + n_reduce - stage->rows, stage->rows, choice->lanes)) &&
+           space_run_in_parallel(schedule, part);
 }
 
 /* Where extents are sums with symbols, a step may not be provable: then the reduction stays whole. */
