@@ -52,6 +52,7 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
      * buffer is not touched, so that later loads of the buffer move before the scatter. */
     const ir_program *program = programs[0];
     source_dialect dialect = machine->no_f64 ? opencl_dialect_without_f64 : opencl_dialect;
+    dialect.shared_bytes = machine->shared_bytes;
     if (machine->warp_size <= 1) {
         program = lower_meet_at_barriers(cx, program);
         dialect.restricted = "";

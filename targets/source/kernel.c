@@ -79,11 +79,10 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
     base_text parameters = {0};
 
     if (printer->d->shared_bytes && launch->shared_bytes > printer->d->shared_bytes)
-        return base_fail(
-                   printer->cx, TEC_UNSUPPORTED, launch->body->loc,
-                   "a launch uses %lld bytes of shared memory in a block; arrays of a kernel of %s have at "
-                   "most %lld",
-                   (long long)launch->shared_bytes, printer->d->what, (long long)printer->d->shared_bytes),
+        return base_fail(printer->cx, TEC_UNSUPPORTED, launch->body->loc,
+                         "kernel '%s_%d' uses %lld bytes of shared memory in a block, the target has %lld",
+                         symbol, launch->number, (long long)launch->shared_bytes,
+                         (long long)printer->d->shared_bytes),
                false;
     printer->narrow =
         launch->body->kind == IR_ATTRIBUTE && base_same(launch->body->attribute.key, SOURCE_NARROW);

@@ -43,7 +43,7 @@ typedef struct {
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
     bool has_instructions; /* the prelude has a function for each instruction of hardware/ */
-    int64_t shared_bytes;  /* of a block, that a kernel may take; 0: as the target says */
+    int64_t shared_bytes;  /* of a block, that the arrays of a kernel may take together; 0: any number */
     /* Beyond so many, arrays of shared memory are parts of one that the launch makes as large as it says: the
      * statement that declares that one. NULL: they are always arrays of their own. */
     int64_t static_shared_bytes;

@@ -129,7 +129,15 @@ Test(cuda_text, much_shared_memory_is_one_array_that_the_launch_makes)
     cr_assert_null(kernels("program p(A: f32[64], out B: f32[64]) {\n"
                            "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x { "
                            "allocate S: f32[41729] @shared { S[t] = A[t] B[t] = S[t] } } }\n}\n"));
-    cr_assert(strstr(tec_context_error(cx), "166976 bytes of shared memory"), "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx),
+                     "kernel 'k_0' uses 166976 bytes of shared memory in a block, the target has 166912"),
+              "%s", tec_context_error(cx));
+    tec_context_clear(cx);
+    cr_assert_null(kernels("program p(A: f32[64], out B: f32[64]) {\n"
+                           "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x { "
+                           "allocate S: f32[21000] @shared { allocate R: f32[21000] @shared { "
+                           "S[t] = A[t] R[t] = S[t] B[t] = R[t] } } } }\n}\n"));
+    cr_assert(strstr(tec_context_error(cx), "kernel 'k_0' uses 168064 bytes"), "%s", tec_context_error(cx));
     tec_context_clear(cx);
 }
 

@@ -160,6 +160,33 @@ static void refuses(const char *body, const char *says)
     tec_context_clear(cx);
 }
 
+/* Each buffer fits alone. The size of a buffer is rounded up to 64 bytes, as the launch counts. */
+Test(opencl_text, shared_memory_of_a_launch_has_the_target_s_limit)
+{
+    const char *body = "allocate S: f32[%d] @shared { allocate R: f32[4096] @shared { S[b] = A[b] "
+                       "R[b] = S[b] B[b] = R[b] } }";
+
+    cr_assert(body_text(base_format(cx, body, 4096)), "%s", tec_context_error(cx));
+    refuses(base_format(cx, body, 4097),
+            "kernel 'k_0' uses 32832 bytes of shared memory in a block, the target has 32768");
+}
+
+Test(opencl_text, the_limit_of_shared_memory_is_of_each_launch_alone)
+{
+    const char *text =
+        "program p(A: f32[8], out B: f32[8]) {\n"
+        "for b in 0..2 blockIdx.x { allocate S: f32[5000] @shared { S[b] = A[b] B[b] = S[b] } }\n"
+        "for c in 0..2 blockIdx.x { allocate R: f32[%d] @shared { R[c] = B[c] B[c] = R[c] } }\n"
+        "}\n";
+
+    cr_assert(kernels(base_format(cx, text, 5000)), "%s", tec_context_error(cx));
+    cr_assert(kernels_for("opencl -device=pocl", base_format(cx, text, 9000)), "%s", tec_context_error(cx));
+    cr_assert_null(kernels(base_format(cx, text, 9000)));
+    cr_assert(strstr(tec_context_error(cx), "kernel 'k_1' uses 36032 bytes of shared memory in a block"),
+              "%s", tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
 Test(opencl_text, pointers_are_restricted_for_gpus_alone)
 {
     const char *text = "program p(A: f32[4], out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = A[b] } }";
