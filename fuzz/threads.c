@@ -6,7 +6,8 @@
  *                        in shared or warp memory, filled by the same threads;
  *                            k.1 bound to threads of its own now and then
  *
- * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as
+ * Now and then threads of one launch hand memory to each other that another launch reads as well. Consumers
+ * come first, as compute_at asks. The number of threads of each axis is the same in all nests, as
  * the rules ask within one. In nearly half of the cases the threads along x are a warp of 32, which shares
  * memory of scope warp however many threads lie along y and z. Of fewer threads, the launch is one warp where
  * x is its only axis.
@@ -224,6 +225,57 @@ static void launch_nest(launch *self, const char *block)
     bring_inputs(self, block);
 }
 
+/* ---- memory of several launches ---- */
+
+/* The innermost loop of the block below `at` becomes one over threads. */
+static void bind_inner(launch *self, const char *block, const char *at)
+{
+    const char *loops[MAX_NEST];
+    int n = serial_loops(self, block, false, loops);
+
+    if (n == 0 || strcmp(loops[n - 1], at) == 0)
+        return;
+    const char *const *two = fuzz_apply_split(self->p, loops[n - 1], self->threads[0]);
+    if (two)
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[0]);
+}
+
+/* One of the readers of S joins its launch, which has one block, and another one does not:
+ *
+ *     for S.y { for S.x { S[..] = .. } }          for S.y { for S.x threadIdx.x { S[..] = .. }
+ *     for C.y { for C.x { .. = S[..] } }    =>              for C.x threadIdx.x { .. = S[..] } }
+ *     for D.y { for D.x { .. = S[..] } }          for D.y { for D.x { .. = S[..] } }
+ *
+ * Threads hand elements of S to each other, and no launch has S as its own (lower/outside.c). */
+static void share_with_another_launch(launch *self, const char *block)
+{
+    const char *loops[MAX_NEST], **readers, *buffer = written_by(self, block);
+    int n = serial_loops(self, block, false, loops),
+        n_readers = sched_readers_of(self->p->s, block, &readers);
+
+    if (!buffer || n < 2 || n_readers < 2 || is_launched(self, block))
+        return;
+    const char *reader = readers[fuzz_pick(self->p, n_readers)];
+    if (!fuzz_apply_at(self->p, "reverse_compute_at", reader, loops[0]))
+        return;
+    bind_inner(self, block, loops[0]);
+    bind_inner(self, reader, loops[0]);
+    fuzz_apply_word(self->p, "set_scope", SCHED_ARG_BUFFER, buffer, "shared");
+    launch_around(self, loops[0], block_axis[0]);
+}
+
+/* With numbers of its own, so that the other cases stay as they are without it. */
+static void share_between_launches(launch *self, const char *const *blocks, int n)
+{
+    uint64_t own = base_hash(self->p->state, sizeof *self->p->state, BASE_HASH_SEED), *state = self->p->state;
+
+    self->p->state = &own;
+    for (int i = 0; i < n && !self->p->broken; i++)
+        if (fuzz_odds(self->p, 40))
+            share_with_another_launch(self, blocks[i]);
+    self->p->state = state;
+}
+
 /* From the last block to the first, so that producers may be moved into the launches of their readers. */
 void fuzz_bind_threads(fuzz_stepper *stepper)
 {
@@ -236,6 +288,7 @@ void fuzz_bind_threads(fuzz_stepper *stepper)
         l.threads[i] = counts[fuzz_pick(stepper, i ? 3 : BASE_COUNT(counts))];
     if (fuzz_odds(stepper, 45))
         l.threads[0] = IR_WARP_THREADS;
+    share_between_launches(&l, blocks, n);
     for (int i = n - 1; i >= 0 && !stepper->broken; i--)
         if (fuzz_count_stmts(sched_tree(stepper->s)->body) < 400 && sched_block(stepper->s, blocks[i]) &&
             !is_launched(&l, blocks[i]))

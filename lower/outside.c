@@ -54,7 +54,7 @@ static void make_global(mover *self, const ir_buffer *buffer)
         return;
     ir_buffer *global = ir_buffer_copy(self->rw.cx, buffer);
 
-    global->scope = IR_GLOBAL;
+    global->scope = BASE_PLANT_ON(self->rw.cx, outside_scope) ? buffer->scope : IR_GLOBAL;
     base_log(self->rw.cx, 1, "barriers: '%s' of scope %s is kept in the workspace", buffer->name,
              ir_scope_text(buffer->scope));
     base_map_put(self->rw.cx, &self->global, buffer, global);

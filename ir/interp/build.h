@@ -91,6 +91,8 @@ static inline int ir_exec_axis_bit(ir_how how)
     return how >= IR_THREAD_X && how <= IR_THREAD_Z ? 1 << (how - IR_THREAD_X) : 0;
 }
 exec_launch *ir_exec_find_launch(exec_builder *builder, const ir_stmt *loop); /* NULL: the loop starts none */
+/* Whether no launch has as its own what the statement allocates. */
+bool ir_exec_is_outside(const exec_builder *builder, const ir_stmt *allocation);
 /* Where listed buffers get their memory, once everything is built: per group, per strand, or for the run
  * (those go to `once`). */
 void ir_exec_place_buffers(exec_builder *builder, base_vec *once);

@@ -189,12 +189,17 @@ static const exec_level *find_level(const ir_exec *exec, uint64_t stamp)
     return NULL;
 }
 
+/* The memory that a barrier must be of to order two accesses. */
+static ir_scope memory_of(const exec_store *st)
+{
+    return !st->of || st->of->outside ? IR_GLOBAL : st->of->buffer->scope;
+}
+
 /* Another strand of the group since the last barrier that orders this memory between the two. */
 static bool is_other_thread(const ir_exec *exec, uint64_t stamp, const exec_store *st)
 {
     return exec->group && strand_of(stamp) != strand_of(exec->now) &&
-           clock_of(stamp) >=
-               ir_exec_concurrent_since(exec, strand_of(stamp), st->of ? st->of->buffer->scope : IR_GLOBAL);
+           clock_of(stamp) >= ir_exec_concurrent_since(exec, strand_of(stamp), memory_of(st));
 }
 
 /* Whether loop encloses all uses of the memory's buffer, so that each of its iterations owns a copy once
@@ -234,6 +239,8 @@ static void blame_race(ir_exec *exec, const exec_access *access, int lane, bool 
 {
     const char *element = element_text(exec, access, lane), *did = wrote ? "wrote" : "read",
                *does = write ? "writes" : "reads";
+    const exec_buffer *of = exec->view[access->buffer->slot]->store->of;
+    bool outside = of && of->outside && (of->buffer->scope == IR_SHARED || of->buffer->scope == IR_WARP);
 
     if (level)
         ir_exec_fail(exec, TEC_INVALID, access->loc,
@@ -241,9 +248,9 @@ static void blame_race(ir_exec *exec, const exec_access *access, int lane, bool 
                      ir_how_text(level->loop->s->loop.how), level->loop->s->loop.var->var.name, does, element,
                      did);
     else
-        ir_exec_fail(exec, TEC_INVALID, access->loc, "race: %s %s %s, which %s %s with no barrier between",
+        ir_exec_fail(exec, TEC_INVALID, access->loc, "race: %s %s %s, which %s %s with no barrier %sbetween",
                      ir_exec_strand_text(exec, strand_of(exec->now)), does, element,
-                     ir_exec_strand_text(exec, strand_of(stamp)), did);
+                     ir_exec_strand_text(exec, strand_of(stamp)), did, outside ? "of global memory " : "");
 }
 
 /* An earlier access to an element of st (stamp 0: none) against the present one. */

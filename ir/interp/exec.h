@@ -72,6 +72,7 @@ struct exec_buffer {
     const exec_node *offset;
     bool listed;
     bool used;
+    bool outside;            /* of launches: it lies in global memory, whatever its scope is */
     const exec_place *place; /* innermost loops that enclose all uses; of listed buffers */
 };
 

@@ -77,6 +77,32 @@ exec_launch *ir_exec_find_launch(exec_builder *builder, const ir_stmt *loop)
     return launch;
 }
 
+/* Memory of a block is allocated inside of a loop over blocks or threads, or directly around a launch without
+ * blocks. What else is shared by threads has a place in the workspace, which is global memory of the device:
+ *
+ *     allocate S @shared { for tx in 0..8 threadIdx.x { .. } }            memory of the block
+ *     allocate S @shared { for tx .. { .. }  for tx .. { .. } }           workspace: two launches use it
+ *
+ * A buffer that is listed has no place yet: until the pass `compact` gives it one, its scope says which
+ * barriers order it.
+ */
+bool ir_exec_is_outside(const exec_builder *builder, const ir_stmt *allocation)
+{
+    scan sc = {.walk = {.expr = ir_skip_expr, .stmt = look_at, .cx = builder->exec->mem}};
+    const ir_stmt *stmt = allocation;
+
+    for (const exec_path *path = builder->path; path; path = path->up)
+        if (path->s->kind == IR_FOR && (is_thread(path->s->loop.how) || is_block(path->s->loop.how)))
+            return false;
+    while (stmt->kind == IR_ALLOCATE &&
+           (stmt->allocate.buffer->scope == IR_SHARED || stmt->allocate.buffer->scope == IR_WARP))
+        stmt = stmt->allocate.body;
+    if (stmt->kind != IR_FOR || !is_thread(stmt->loop.how))
+        return true;
+    ir_walk_stmt(&sc.walk, stmt->loop.body);
+    return sc.has_blocks;
+}
+
 /* ---- listed buffers ---- */
 
 static exec_launch *launch_around(const exec_builder *builder, const exec_place *place)

@@ -546,6 +546,7 @@ static const exec_code *build_allocate(exec_builder *builder, const ir_stmt *stm
     if (!vb)
         vb = ir_exec_declare(builder, stmt->allocate.buffer, false);
     ir_exec_size_buffer(builder, vb);
+    vb->outside |= ir_exec_is_outside(builder, stmt);
     code->allocate.buffer = vb;
     code->allocate.body = ir_exec_build(builder, stmt->allocate.body);
     code->allocate.shared = is_shared_by_threads(builder, stmt->allocate.buffer);

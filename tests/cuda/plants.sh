@@ -1,5 +1,5 @@
 #!/bin/bash
-# plants -- the fuzzer finds faults that are planted in the printers, in the lists of launches and in what warps exchange
+# plants -- the fuzzer finds faults that are planted in the printers, in the lists of launches, in what warps exchange and in memory of several launches
 # (base/plants.def), from a case on that shows it. All: tec fuzz --plant all --target "cuda -arch=sm_80" --cases 500.
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
@@ -26,6 +26,7 @@ source_nan 0 2
 source_less 0 2
 cuda_barrier 0 2
 warps_lane 12 3
+outside_scope 356 2
 split_workspace 3 2
 split_sequence 3 2
 split_loop 15 2

@@ -126,6 +126,63 @@ Test(interp_threads, a_shared_barrier_does_not_order_global_memory)
     RUNS(reverse(BARRIER("global"), IR_GLOBAL), F32(in, 8), F32(out, 8));
 }
 
+/* allocate S { for tx { S[tx] = tx; BETWEEN; C[tx] = S[7 - tx] } ANOTHER }: with another launch, S is no
+ * launch's own. */
+static ir_program *exchange_with_another(ir_scope scope, const ir_stmt *between, bool another)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(8)), *d = BUFFER("D", BASE_F32, INT(8)),
+                    *s = scoped(BUFFER("S", BASE_F32, INT(8)), scope);
+    const ir_expr *tx = VAR("tx"), *ty = VAR("ty");
+    const ir_stmt *first = FOR(tx, INT(8), IR_THREAD_X,
+                               SEQ(STORE(s, ir_cast(cx, BASE_F32, tx), tx),
+                                   SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(7), tx)), tx))));
+    const ir_stmt *second =
+        FOR(ty, INT(8), IR_THREAD_X, STORE(d, another ? LOAD(s, ir_sub(cx, INT(7), ty)) : FLT(0), ty));
+    ir_program *p =
+        program(another ? ir_allocate(cx, s, SEQ(first, second)) : SEQ(ir_allocate(cx, s, first), second));
+
+    param(p, c, true);
+    param(p, d, true);
+    return p;
+}
+
+/* Memory that two launches use has a place in the workspace, which is global memory of the device: its scope
+ * says nothing of the barriers that order it. A barrier of a warp orders all memory, for its threads. */
+Test(interp_threads, a_shared_barrier_does_not_order_memory_outside_of_launches)
+{
+    static float other[8];
+    static const ir_scope scopes[] = {IR_SHARED, IR_WARP};
+
+    for (int i = 0; i < BASE_COUNT(scopes); i++) {
+        RUNS(exchange_with_another(scopes[i], BARRIER("shared"), false), F32(out, 8), F32(other, 8));
+        FAILS("race: thread (0, 0, 0) reads 'S'[7], which thread (7, 0, 0) wrote with no barrier of global "
+              "memory between (tx = 0)",
+              exchange_with_another(scopes[i], BARRIER("shared"), true), F32(out, 8), F32(other, 8));
+        tec_context_clear(cx);
+        RUNS(exchange_with_another(scopes[i], BARRIER("global"), true), F32(out, 8), F32(other, 8));
+        RUNS(exchange_with_another(scopes[i], BARRIER("warp"), true), F32(out, 8), F32(other, 8));
+        cr_assert_eq(out[1], 6);
+        cr_assert_eq(other[1], 6);
+    }
+}
+
+/* Between two loops over blocks, memory of scope shared is still that of a block. */
+Test(interp_threads, memory_inside_of_a_loop_over_blocks_is_the_block_s)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(8)), *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED);
+    const ir_expr *bx = VAR("bx"), *by = VAR("by"), *tx = VAR("tx");
+    const ir_stmt *body = SEQ(STORE(s, ir_cast(cx, BASE_F32, tx), tx),
+                              SEQ(BARRIER("shared"), STORE(c, LOAD(s, ir_sub(cx, INT(7), tx)), tx)));
+    ir_program *p = program(grid(
+        bx, 1,
+        ir_allocate(cx, s,
+                    FOR(by, INT(1), IR_BLOCK_Y, SEQ(FOR(tx, INT(8), IR_THREAD_X, body), ir_nothing(cx))))));
+
+    param(p, c, true);
+    RUNS(p, F32(out, 8));
+    cr_assert_eq(out[1], 6);
+}
+
 /* One thread fills S; after BETWEEN all of them copy it by a call, whose operand says nothing of S's
  * scope. */
 static ir_program *calling(const ir_stmt *between)
