@@ -241,12 +241,27 @@ static const ir_stmt *life_of(const tree_sites *all, const tree_site *writer, co
     return at->root && used_only_below(all, buffer, at->root->loop.var) ? at->root : NULL;
 }
 
-/* Whether a loop around `life` may run it more than once. A loop of at most one iteration does not count. */
+/* Whether the block starts sums over the loop, which its init then stands outside of. */
+static bool starts_sums_over(tec_context *cx, const tree_site *site, const ir_stmt *loop)
+{
+    const ir_block *block = site->block;
+    bool over = false;
+
+    for (int i = 0; i < block->n_iters && block->init; i++)
+        over |= block->iters[i].kind == IR_REDUCE_ITER &&
+                ir_uses_var(cx, site->stmt->block.bind[i], loop->loop.var);
+    return over;
+}
+
+/* Whether `life` runs more than once, as loops around it say. A loop of at most one iteration does not count,
+ * unless the writer reduces over it: its init becomes a launch of its own in front of that loop. */
 static bool runs_again(sched_call *call, const tree_site *writer, const ir_stmt *life)
 {
     for (int i = 0; writer->loop[i] != life; i++) {
         const ir_stmt *l = writer->loop[i];
 
+        if (starts_sums_over(call->cx, writer, l))
+            return true;
         if ((l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED) &&
             !ir_prove_le(tree_site_facts(&call->s->view, writer, i), l->loop.extent, ir_int(call->cx, 1)))
             return true;
