@@ -56,6 +56,42 @@ static LLVMValueRef emit_vpdpbusd(llvm_gen *gen, const ir_expr *expr, LLVMValueR
     return llvm_intrinsic(gen, name, NULL, 0, args, 3);
 }
 
+/* One element of each pair of bfloat16, as float32: the bits below its own are zero. */
+static LLVMValueRef widen_of_pair(llvm_gen *gen, LLVMValueRef pairs, bool odd, LLVMTypeRef type)
+{
+    LLVMTypeRef whole = LLVMVectorType(gen->i32, LLVMGetVectorSize(type));
+    LLVMValueRef bits = LLVMBuildBitCast(gen->b, pairs, whole, "");
+
+    bits = odd ? LLVMBuildAnd(gen->b, bits, llvm_int_like(gen, whole, 0xffff0000), "")
+               : LLVMBuildShl(gen->b, bits, llvm_int_like(gen, whole, 16), "");
+    return LLVMBuildBitCast(gen->b, bits, type, "");
+}
+
+/* acc + sum over 2 of bf16 * bf16, in each lane: dot2(acc: f32xN, a: bf16x2N, b: bf16x2N). The instruction
+ * flushes denormals whatever the mode is, so a strict program multiplies and adds. */
+static LLVMValueRef emit_vdpbf16ps(llvm_gen *gen, const ir_expr *expr, LLVMValueRef *value)
+{
+    int lanes = expr->dtype.lanes;
+    LLVMTypeRef type = LLVMTypeOf(value[0]),
+                pairs = LLVMVectorType(LLVMBFloatTypeInContext(gen->c), (unsigned)lanes * 2);
+    LLVMValueRef sum = value[0];
+
+    if ((lanes != 4 && lanes != 8 && lanes != 16) || !gen->t->has_avx512bf16)
+        return base_fail(gen->cx, TEC_UNSUPPORTED, expr->loc, "'%s' has 4, 8 or 16 lanes, found %d on '%s'",
+                         expr->call.name, lanes, gen->t->cpu);
+    for (int odd = 0; odd < 2 && gen->keep_denormals; odd++)
+        sum = LLVMBuildFAdd(gen->b, sum,
+                            LLVMBuildFMul(gen->b, widen_of_pair(gen, value[1], odd, type),
+                                          widen_of_pair(gen, value[2], odd, type), ""),
+                            "");
+    if (gen->keep_denormals)
+        return sum;
+    LLVMValueRef args[] = {value[0], LLVMBuildBitCast(gen->b, value[1], pairs, ""),
+                           LLVMBuildBitCast(gen->b, value[2], pairs, "")};
+    return llvm_intrinsic(gen, base_format(gen->cx, "llvm.x86.avx512bf16.dpbf16ps.%d", lanes * 32), NULL, 0,
+                          args, 3);
+}
+
 static LLVMValueRef emit_arm_dot(llvm_gen *gen, const ir_expr *expr, LLVMValueRef *value)
 {
     int lanes = expr->dtype.lanes;
@@ -71,6 +107,7 @@ static LLVMValueRef emit_arm_dot(llvm_gen *gen, const ir_expr *expr, LLVMValueRe
 static const intrinsic intrinsics[] = {
     {"prefetch", NULL, NULL, NULL, 2, 1, emit_prefetch},
     {"x86.vpdpbusd", "x86_64", "avx512vnni", "avxvnni", 3, 0, emit_vpdpbusd},
+    {"x86.vdpbf16ps", "x86_64", "avx512bf16", NULL, 3, 0, emit_vdpbf16ps},
     {"arm.sdot", "aarch64", "dotprod", NULL, 3, 0, emit_arm_dot},
     {"arm.udot", "aarch64", "dotprod", NULL, 3, 0, emit_arm_dot},
 };
