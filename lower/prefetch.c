@@ -86,13 +86,21 @@ static void clip(const ir_facts *facts, const ir_expr *shape, const ir_expr **mi
     *extent = lower_extent(facts, *min, end);
 }
 
+/* What is read of a buffer `of`: a box of `of` itself, or of a buffer of one dimension that stands for its
+ * memory. */
+typedef struct {
+    const ir_buffer *of;
+    const ir_region *box;
+} reading;
+
 /* Loops over the lines of the box with loop variable `var` at `later`. Rows by loops over the outer
  * dimensions, lines by steps of 64 bytes in the last one. The bounds are those of the iteration `later`, so
  * they are substituted before they are clipped to the buffer. */
-static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const ir_region *box,
+static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const reading *what,
                               const ir_expr *var, const ir_expr *later)
 {
     tec_context *cx = self->cx;
+    const ir_region *box = what->box;
     const ir_buffer *buffer = box->buffer;
     const ir_expr **index = base_array(cx, const ir_expr *, buffer->n),
                   **loop = base_array(cx, const ir_expr *, buffer->n),
@@ -111,7 +119,7 @@ static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const ir_
     }
     const ir_expr *arg[] = {element(cx, buffer, index), ir_int(cx, KEEP)};
     const ir_intrinsic *in = intrinsic_for(self, buffer->dtype);
-    const ir_stmt *stmt = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &buffer, 1, false));
+    const ir_stmt *stmt = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &what->of, 1, false));
     int64_t asked = 1, n;
 
     for (int d = buffer->n - 1; d >= 0; d--) {
@@ -138,6 +146,79 @@ static const ir_region *read_of(const base_vec *reads, const char *name)
             return loads || region->buffer->n == 0 ? NULL : region;
     }
     return NULL;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    const char *name;
+    const ir_buffer *of, *memory; /* NULL so far: no call reads the buffer */
+} operand_finder;
+
+/* The elements of an operand that lie next to each other; 0: they do not, or their number is not constant. */
+static int64_t count_elements(const ir_buffer *param)
+{
+    int64_t n = 1, extent;
+
+    for (int d = 0; d < param->n; d++)
+        n = ir_is_int(param->shape[d], &extent) ? n * extent : 0;
+    return param->strides ? 0 : n;
+}
+
+/* The first and the last element that the operand is, as loads from memory. */
+static const ir_expr *load_ends(operand_finder *self, const ir_buffer *of, const ir_buffer *param,
+                                const ir_expr *offset)
+{
+    tec_context *cx = self->rw.cx;
+    int64_t n = count_elements(param);
+    const ir_expr *size = ir_int(cx, 1), *last = ir_add(cx, offset, ir_int(cx, n - 1));
+
+    for (int d = 0; d < of->n; d++)
+        size = ir_mul(cx, size, of->shape[d]);
+    if (n < 1 || of->strides)
+        return NULL;
+    if (!self->memory)
+        self->memory = ir_buffer_new(cx, of->name, of->dtype, &size, 1);
+    self->of = of;
+    return ir_add(cx, ir_load(cx, self->memory, &offset, 1), ir_load(cx, self->memory, &last, 1));
+}
+
+/* An operand of a call is elements from an offset on, whatever dimensions its buffer has. */
+static const ir_expr *show_operand(ir_rewrite *rw, const ir_expr *expr)
+{
+    operand_finder *self = (operand_finder *)rw;
+    const ir_program *meaning =
+        expr->op == IR_CALL && expr->call.intrinsic ? expr->call.intrinsic->meaning : NULL;
+
+    for (int i = 0, n = 0; meaning && i < meaning->n_params && n < expr->call.n_buffers; i++) {
+        const ir_buffer *param = meaning->params[i].buffer;
+        const ir_expr *ends = param && base_same(expr->call.buffer[n]->name, self->name)
+                                  ? load_ends(self, expr->call.buffer[n], param, expr->call.arg[i])
+                                  : NULL;
+
+        if (ends)
+            return ends;
+        n += param != NULL;
+    }
+    return ir_rewrite_children(rw, expr);
+}
+
+/* What the body reads of the named buffer. The box of a tensorized body's operands is one of memory, where a
+ * box of the buffer would be all of it. A buffer of that name inside of the loop is another one. */
+static bool find_reading(prefetcher *self, const ir_facts *inside, const ir_stmt *body, const char *name,
+                         reading *out)
+{
+    operand_finder o = {.rw = {.cx = self->cx, .expr = show_operand}, .name = name};
+    base_vec reads = {0}, operands = {0}, writes = {0};
+
+    ir_touched(inside, body, &reads, &writes);
+    out->box = read_of(&reads, name);
+    const ir_stmt *shown = out->box ? ir_rewrite_stmt(&o.rw, body) : NULL;
+    out->of = out->box ? out->box->buffer : NULL;
+    if (!shown || o.of != out->of)
+        return out->box != NULL;
+    ir_touched(inside, shown, &operands, &writes);
+    out->box = read_of(&operands, name);
+    return out->box != NULL;
 }
 
 static const ir_stmt *without_notes(tec_context *cx, const ir_stmt *loop, const ir_stmt *body)
@@ -169,25 +250,23 @@ static const ir_stmt *visit_loop(prefetcher *self, const ir_facts *facts, const 
     tec_context *cx = self->cx;
     const ir_facts *inside = lower_inside(facts, loop);
     const ir_expr *end = ir_add(cx, loop->loop.min, loop->loop.extent);
-    base_vec reads = {0}, writes = {0};
+    const ir_stmt *all = body;
     bool any = false;
 
     for (const ir_note *note = loop->loop.notes; note; note = note->next)
         any = any || base_starts_with(note->key, prefix);
     if (!any)
         return lower_with_inner(cx, loop, body);
-    ir_touched(inside, body, &reads, &writes);
     for (const ir_note *note = loop->loop.notes; note; note = note->next) {
-        const ir_region *box =
-            base_starts_with(note->key, prefix) ? read_of(&reads, note->key + strlen(prefix)) : NULL;
-        const ir_expr *later = box ? ir_add(cx, loop->loop.var, note->value) : NULL,
-                      *runs = box ? ir_lt(cx, later, end) : NULL;
+        reading what;
 
-        if (!box || !is_safe(inside, box))
+        if (!base_starts_with(note->key, prefix) ||
+            !find_reading(self, inside, all, note->key + strlen(prefix), &what) || !is_safe(inside, what.box))
             continue;
+        const ir_expr *later = ir_add(cx, loop->loop.var, note->value), *runs = ir_lt(cx, later, end);
         ir_facts *there = ir_facts_new(cx, inside);
         ir_facts_assume(there, runs);
-        body = ir_seq2(cx, ir_if(cx, runs, ask_for(self, there, box, loop->loop.var, later), NULL), body);
+        body = ir_seq2(cx, ir_if(cx, runs, ask_for(self, there, &what, loop->loop.var, later), NULL), body);
     }
     return without_notes(cx, loop, body);
 }

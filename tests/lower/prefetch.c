@@ -55,6 +55,25 @@ Test(prefetch, asks_for_no_more_rows_than_there_are)
     same_meaning("prefetch", AVX512, text, SIZES(0, 1, 7));
 }
 
+/* Of the operand of an intrinsic, not of all of its buffer. */
+Test(prefetch, asks_for_the_operands_of_intrinsics)
+{
+    const char *text =
+        "program p(A: f32[9, 2, 32], out B: f32[9, 2, 32]) {\n"
+        "  intrinsic half \"c[ramp(0, 1, 32)] = a[ramp(0, 1, 32)]*broadcast(0.5, 32)\" "
+        "{ program half(a: f32[32], out c: f32[32]) { for i in 0..32 { c[i] = a[i]*0.5 } } }\n"
+        "  for y in 0..9 @prefetch.A(2) { for x in 0..2 {\n"
+        "    attribute tensorize(\"half\") { for i in 0..32 { B[y, x, i] = A[y, x, i]*0.5 } }\n"
+        "  } }\n"
+        "}\n";
+    const char *out = after("tensors,prefetch", AVX512, text);
+
+    HAS("for line in 0..4 unrolled {", out);
+    HAS("call<i32> prefetch.0(&A, ", out);
+    HAS_NOT("for row", out);
+    same_meaning("tensors,prefetch", AVX512, text, SIZES(1));
+}
+
 Test(prefetch, asks_for_buffers_of_several_types)
 {
     const char *text = "program p(A: f32[9, 4], I: i8[9, 70], out B: f32[9, 4]) {\n"
