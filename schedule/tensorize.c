@@ -111,9 +111,32 @@ static rounded_fit fits_rounded(tensorizing *self, const ir_intrinsic *in, const
     return ROUNDED;
 }
 
+/* ---- conditions ---- */
+
+/* The condition in the loops of a nest, if all of the body stands under it and it changes in none of them;
+ * *rest becomes the nest without it. NULL: there is none. What the nest writes could change a condition that
+ * reads memory.
+ *
+ *     for i { for k { if row < n { C[i] sum= ... } } }     =>     row < n,  for i { for k { C[i] sum= ... } }
+ */
+static const ir_expr *condition_around(tec_context *cx, const ir_stmt *nest, const ir_stmt **rest)
+{
+    if (nest->kind == IR_IF && !nest->branch.otherwise && !nest->branch.cond->has) {
+        *rest = nest->branch.then;
+        return nest->branch.cond;
+    }
+    if (nest->kind != IR_FOR)
+        return NULL;
+    const ir_expr *condition = condition_around(cx, nest->loop.body, rest);
+    if (!condition || ir_uses_var(cx, condition, nest->loop.var))
+        return NULL;
+    *rest = ir_for(cx, nest->loop.var, nest->loop.min, nest->loop.extent, nest->loop.how, *rest);
+    return *rest ? condition : NULL;
+}
+
 /* The nest written as the form; NULL with the reason noted. The form is noted among those used only when nest
  * and text fit, since the program lists what it calls. */
-static const ir_stmt *as_form(tensorizing *self, te_form form, const ir_stmt *nest, const char **reason)
+static const ir_stmt *match_form(tensorizing *self, te_form form, const ir_stmt *nest, const char **reason)
 {
     const ir_intrinsic *in = self->in->ir[form];
     ir_match m;
@@ -133,6 +156,17 @@ static const ir_stmt *as_form(tensorizing *self, te_form form, const ir_stmt *ne
         return NULL;
     base_push(self->cx, &self->used, (void *)in);
     return ir_attribute(self->cx, IR_TENSORIZE, ir_string(self->cx, in->name), nest);
+}
+
+/* A condition of the program that is one for the whole nest stays around it. */
+static const ir_stmt *as_form(tensorizing *self, te_form form, const ir_stmt *nest, const char **reason)
+{
+    const ir_stmt *whole = match_form(self, form, nest, reason), *rest;
+    const char *second;
+    const ir_expr *condition = whole ? NULL : condition_around(self->cx, nest, &rest);
+    const ir_stmt *inside = condition ? match_form(self, form, rest, &second) : NULL;
+
+    return inside ? ir_if(self->cx, condition, inside, NULL) : whole;
 }
 
 /* An init that is no reset stays what it is. */
@@ -217,6 +251,8 @@ static bool is_written(const ir_stmt *stmt)
 {
     if (stmt->kind == IR_SEQ && stmt->seq.n == 2)
         return is_written(stmt->seq.stmt[1]);
+    if (stmt->kind == IR_IF)
+        return is_written(stmt->branch.then);
     return stmt->kind == IR_ATTRIBUTE && base_same(stmt->attribute.key, IR_TENSORIZE);
 }
 

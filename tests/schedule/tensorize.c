@@ -237,6 +237,30 @@ Test(tensorize, takes_the_part_of_a_cut_that_is_whole_tiles)
          "yi, ki)\ntensorize(yi, dot)");
 }
 
+/* Rows that do not exist are left out as a whole; a condition on the columns of the tile is part of it. */
+Test(tensorize, leaves_a_condition_around_the_tile)
+{
+    sched *s = with_intrinsics(
+        "def mv(n, A: f32[n, 8, 8], x: f32[8]) {\n"
+        "  C[r: n, y: 8] = sum[j: 3, k: 8](A[r + j - 1, y, k] * x[k] where r + j >= 1 && r + j < n + 1)\n"
+        "  return C\n"
+        "}");
+
+    does(s, "yo, yi = split(C.y, _, 4)\nko, ki = split(C.k, _, 4)\nreorder(yo, C.j, ko, yi, ki)\n"
+            "C = tensorize(yi, dot)");
+    cr_assert(strstr(tree_text(s), "if r + j >= 1 && r + j < n + 1 {\n"
+                                   "            attribute tensorize(\"dot.update\") {"),
+              "%s", tree_text(s));
+    refuses(s, "tensorize(C, dot)", "'C' is tensorized already");
+    refuses(with_intrinsics("def mv(A: f32[8, 8], x: f32[8]) {\n"
+                            "  C[y] = sum[k](A[y, k] * x[k] where k % 3 < 2)\n"
+                            "  return C\n"
+                            "}"),
+            TILES "tensorize(yi, dot)",
+            "'C' cannot be tensorized: it is not 'dot.update': the conditions differ: the intrinsic has "
+            "'nothing', the program '(k * 4 + C.k.1) % 3 < 2'");
+}
+
 Test(tensorize, has_a_body_for_whole_reductions)
 {
     sched *s = with_intrinsics("def mv(A: f32[8, 4], x: f32[4]) { C[y] = sum[k](A[y, k] * x[k]) return C }");
@@ -362,8 +386,7 @@ Test(tensorize, refuses_what_has_no_form)
 {
     refuses(with_intrinsics(mv), TILES "tensorize(yi, dots)",
             "there is no intrinsic 'dots': expected an intrinsic of the file, or x86.vnni16, x86.vnni8, "
-            "arm.sdot4, "
-            "arm.udot4, bits.1x1, bits.2x1");
+            "x86.bf16dot16, x86.bf16dot8, x86.bf16dot4, arm.sdot4, arm.udot4, bits.1x1, bits.2x1");
     refuses(
         with_intrinsics("def t(A: f32[8]) { B[] = sum[k](A[k] * 2.0) return B }"),
         "ko, ki = split(B.k, _, 4)\ntensorize(ki, axpy)",
