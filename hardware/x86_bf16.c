@@ -3,9 +3,9 @@
  *
  *     c[i] += a[0] * b[i, 0] + a[1] * b[i, 1]
  *
- * The two elements of `a` go to every lane. The instruction treats denormals as zero, in operands and results,
- * and rounds each sum in an order of its own, whatever the mode of the CPU is. Strict programs get multiplies
- * and additions of float32 in its place (targets/llvm/calls.c).
+ * The two elements of `a` go to every lane. The instruction treats denormals as zero, in operands and sums,
+ * and rounds in a way of its own, whatever the mode of the CPU is. Strict programs get multiplies and
+ * additions of float32 in its place (targets/llvm/calls.c).
  */
 #include "hardware/hardware.h"
 

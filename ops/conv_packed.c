@@ -7,7 +7,7 @@
  *     P[n, ib, y, x, ii]  = X[n, ib, y, x - pad, ii]   or 0                     only where the last
  *                                                                                 dimension is padded
  *     A[n, ob, y, x, oi]  = sum[ib, ky, kx, ii](P[n, ib, y*s + ky*d - pad, x*s + kx*d, ii] * Wp[ob, ib, ky,
- *         kx, ii, oi] where that row exists)
+ *         kx, ii, oi] where that row exists);  in pairs of ii: Wp[ob, ib, ky, kx, io, oi, ip]
  *     Y[n, ob, y, x, oi]  = A[n, ob, y, x, oi] + B[ob*block + oi]
  *
  * Rows of padding are skipped by the loops over the kernel; columns are inside of a tile of sums, where
@@ -24,7 +24,18 @@ typedef struct {
     bool packed; /* the input's channels are packed */
     bool depthwise;
     int64_t in_block, out_block; /* in_block 1: plain */
+    bool pairs; /* of input channels lie together in the weights, and an instruction takes both */
 } packed_conv;
+
+/* Whether the CPU has dot products of two bfloat16, with vectors as long as a block of output channels. */
+static bool takes_pairs(const op_call *call, const packed_conv *conv)
+{
+    const target *t = call->target;
+    base_dtype dtype = call->input[0].dtype;
+
+    return dtype.code == kDLBfloat && t && t->has_avx512bf16 && conv->packed && !conv->depthwise &&
+           conv->in_block % 2 == 0 && (conv->out_block == 4 || conv->out_block == 8 || conv->out_block == 16);
+}
 
 /* A block must not reach from one group into the next: such a block would need weights that are mostly zero.
  */
@@ -66,6 +77,7 @@ static bool read_packed(const op_call *call, packed_conv *conv)
     if (conv->packed)
         ir_is_int(call->input[0].dim[call->input[0].n - 1], &conv->in_block);
     conv->depthwise = conv->plain.in == 1 && conv->plain.out == 1 && conv->plain.groups > 1;
+    conv->pairs = takes_pairs(call, conv);
     return check_blocks(call, conv);
 }
 
@@ -98,8 +110,15 @@ static const ir_expr *join(tec_context *cx, const ir_expr *block, int64_t size, 
     return inner ? ir_add(cx, ir_mul(cx, block, ir_int(cx, size)), inner) : block;
 }
 
-/* [ob, ib, kernel, ii, oi]; depthwise: [cb, kernel, ci]. An image has no ii: its input channels lie one by
- * one. Blocks were checked to fill the channels (check_blocks), so nothing overshoots. */
+/* The first channel of a pair, and the second: channel `io * 2 + ip` of a block. */
+static const ir_expr *join_pair(tec_context *cx, const ir_expr *io, const ir_expr *ip)
+{
+    return ir_add(cx, ir_mul(cx, io, ir_int(cx, 2)), ip);
+}
+
+/* [ob, ib, kernel, ii, oi]; in pairs: [ob, ib, kernel, io, oi, ip]; depthwise: [cb, kernel, ci]. An image has
+ * no ii: its input channels lie one by one. Blocks were checked to fill the channels (check_blocks), so
+ * nothing overshoots. */
 static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_tensor **out)
 {
     packed_conv v;
@@ -116,8 +135,10 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     for (int i = 0; i < rank; i++)
         index[2 + i] = op_add_axis(&a, op_numbered(cx, "k", i), ir_int(cx, v.plain.window.kernel[i]));
     if (v.packed && !v.depthwise)
-        ii = op_add_axis(&a, "ii", ir_int(cx, v.in_block));
+        ii = op_add_axis(&a, "ii", ir_int(cx, v.pairs ? v.in_block / 2 : v.in_block));
     index[0] = join(cx, ob, v.out_block, op_add_axis(&a, "oi", ir_int(cx, v.out_block)));
+    if (v.pairs)
+        ii = join_pair(cx, ii, op_add_axis(&a, "ip", ir_int(cx, 2)));
     index[1] = v.depthwise ? ir_int(cx, 0) : join(cx, ib, v.in_block, ii);
     *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.weights", call->op->name)), a.axis, a.n,
                       ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, 2 + rank)));
@@ -128,7 +149,8 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
 /* The input with zeros around it in spatial dimensions first..; itself where there are none. Padding in all
  * dimensions is for a depthwise convolution, which reads each element a few times only: it is tested where it
  * is read, and loops are cut where it ends. Otherwise the result has the type of the sums: an element is read
- * for each block of output channels, and would be converted each time. */
+ * for each block of output channels, and would be converted each time. Pairs are read as they are, but from
+ * memory. */
 static te_tensor *pad_input(const op_call *call, const packed_conv *conv, te_def *def, te_tensor *input,
                             int first)
 {
@@ -150,8 +172,11 @@ static te_tensor *pad_input(const op_call *call, const packed_conv *conv, te_def
         inside = ir_all(cx, inside, op_window_inside(call, window, i, p, extent, span));
         index[2 + i] = ir_sub(cx, p, ir_int(cx, window->before[i]));
     }
-    bool widens = first > 0 && !base_dtype_same(input->buffer->dtype, conv->plain.sum);
-    if (!inside && !widens)
+    if (!input)
+        return NULL;
+    bool widens = first > 0 && !conv->pairs && !base_dtype_same(input->buffer->dtype, conv->plain.sum);
+    bool moves = conv->pairs && input->stage->kind != TE_INPUT;
+    if (!inside && !widens && !moves)
         return input;
     if (conv->packed)
         index[2 + window->rank] = op_add_axis(&a, "ii", ir_int(cx, conv->in_block));
@@ -165,7 +190,7 @@ static te_tensor *pad_input(const op_call *call, const packed_conv *conv, te_def
     te_tensor *tensor =
         te_compute(def, op_stage_name(def, base_format(cx, "%s.padded", call->op->name)), a.axis, a.n, expr);
     def->role = role;
-    if (first > 0)
+    if (first > 0 || conv->pairs)
         te_note(tensor, "keep", ir_bool(cx, true));
     return tensor;
 }
@@ -222,8 +247,11 @@ static te_tensor *sum_up(const op_call *call, const packed_conv *conv, te_def *d
                       : NULL;
     const ir_expr *sum = te_reduce_where(cx, "sum", product, self->reduce.axis, self->reduce.n, self->inside);
 
-    return te_compute(def, op_stage_name(def, base_format(cx, "%s.acc", call->op->name)), self->axis.axis,
-                      self->axis.n, sum);
+    te_tensor *sums = te_compute(def, op_stage_name(def, base_format(cx, "%s.acc", call->op->name)),
+                                 self->axis.axis, self->axis.n, sum);
+    if (conv->pairs)
+        te_note(sums, "pairs", ir_bool(cx, true));
+    return sums;
 }
 
 /* Bias and conversion to the result's type, in a stage of its own behind the sums, where fusion adds what
@@ -256,7 +284,7 @@ static bool direct_body(const op_call *call, te_def *def, te_tensor *const *in, 
 {
     packed_conv v;
     windows o = {.inside = NULL};
-    const ir_expr *x[OP_MAX_SPATIAL + 3], *w[OP_MAX_SPATIAL + 4];
+    const ir_expr *x[OP_MAX_SPATIAL + 3], *w[OP_MAX_SPATIAL + 5];
     tec_context *cx = call->cx;
 
     if (!read_packed(call, &v))
@@ -268,7 +296,9 @@ static bool direct_body(const op_call *call, te_def *def, te_tensor *const *in, 
     const ir_expr *ob = o.axis.axis[1], *oi = o.axis.axis[2 + rank];
     const ir_expr *ib = op_add_reduce(&o.reduce, "ib", ir_int(cx, v.plain.in / v.in_block));
     open_taps(call, &v, &o, rank - 1);
-    const ir_expr *ii = v.packed ? op_add_reduce(&o.reduce, "ii", ir_int(cx, v.in_block)) : NULL;
+    const ir_expr *ii =
+        v.packed ? op_add_reduce(&o.reduce, "ii", ir_int(cx, v.pairs ? v.in_block / 2 : v.in_block)) : NULL;
+    const ir_expr *ip = v.pairs ? op_add_reduce(&o.reduce, "ip", ir_int(cx, 2)) : NULL;
     const ir_expr *group =
         v.plain.groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ob, ir_int(cx, v.plain.out / v.out_block));
 
@@ -283,6 +313,10 @@ static bool direct_body(const op_call *call, te_def *def, te_tensor *const *in, 
     if (ii)
         x[2 + rank] = w[n++] = ii;
     w[n++] = oi;
+    if (ip) {
+        x[2 + rank] = join_pair(cx, ii, ip);
+        w[n++] = ip;
+    }
     return finish(call, &v, def,
                   sum_up(call, &v, def, &o, te_read(padded, x, call->input[0].n), te_read(in[1], w, n)),
                   op_has_input(call, 2) ? in[2] : NULL, out);

@@ -6,6 +6,12 @@
  *     Bp[batch, nb, k, ni] = B[batch, k, nb*NI + ni]   or 0
  *     A[batch, m, nb, ni]  = sum[k](X[batch, m, k] * Bp[batch, nb, k, ni])
  *     Y[batch, m, n]       = A[batch, m, n / NI, n % NI]  (+ C, broadcast)
+ *
+ * Where the CPU adds up products of bfloat16 by pairs, the rows of a panel lie together in twos, and the last
+ * one of an odd number has zeros beside it:
+ *
+ *     Bp[batch, nb, ko, ni, ki] = B[batch, ko*2 + ki, nb*NI + ni]   or 0
+ *     A[batch, m, nb, ni]       = sum[ko, ki: 2](X[batch, m, ko*2 + ki] * Bp[batch, nb, ko, ni, ki])
  */
 #include "ops/families.h"
 #include "ops/packing.h"
@@ -23,6 +29,7 @@ typedef struct {
     const ir_expr *m, *n, *k;
     base_dtype sum; /* what products are added up in */
     int64_t panel;  /* columns of B that lie together */
+    bool pairs;     /* of terms of a sum lie together, and an instruction takes both */
 } op_matmul;
 
 /* Two vectors of columns for each row of sums; no more than the columns that there are, in powers of two. For
@@ -39,6 +46,29 @@ static int64_t choose_panel(const op_call *call, const op_matmul *matmul)
         while (wanted > 1 && wanted / 2 >= n)
             wanted /= 2;
     return wanted;
+}
+
+/* Whether the CPU has dot products of two bfloat16. Their vectors are whole, so the columns must fill panels;
+ * and where the length of a sum is not known, pairs that are packed in each run cost more than they give. */
+static bool takes_pairs(const op_call *call, const op_matmul *matmul)
+{
+    const target *t = call->target;
+    base_dtype dtype = call->input[0].dtype;
+    int64_t n, k;
+
+    return dtype.code == kDLBfloat && t && t->has_avx512bf16 && ir_is_int(matmul->k, &k) &&
+           ir_is_int(matmul->n, &n) && n % target_lanes(t, matmul->sum) == 0;
+}
+
+/* Panels that are all full. */
+static int64_t choose_full_panel(const op_matmul *matmul)
+{
+    int64_t n = 0, panel = matmul->panel;
+
+    ir_is_int(matmul->n, &n);
+    while (n % panel)
+        panel /= 2;
+    return panel;
 }
 
 /* Broadcast like any two operands, without their last two dimensions. An operand of rank 2 has none and
@@ -79,6 +109,9 @@ static bool read_matmul(const op_call *call, op_matmul *matmul)
     matmul->batch = (a->n > b->n ? a->n : b->n) - 2;
     matmul->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
     matmul->panel = choose_panel(call, matmul);
+    matmul->pairs = takes_pairs(call, matmul);
+    if (matmul->pairs)
+        matmul->panel = choose_full_panel(matmul);
     return true;
 }
 
@@ -122,34 +155,88 @@ static void matrix_index(const ir_expr **index, int at, const ir_expr *row, cons
     index[at + !transposed] = column;
 }
 
+/* NULL: it has that many values for certain. */
+static const ir_expr *below(tec_context *cx, const ir_expr *index, const ir_expr *extent, int64_t step)
+{
+    int64_t n;
+
+    return ir_is_int(extent, &n) && n % step == 0 ? NULL : ir_lt(cx, index, extent);
+}
+
+/* The axis k, and behind ni its place in a pair; *k is the row of B, or of what lies along the rows of A. */
+static void add_pair(tec_context *cx, const ir_expr *(*axis)(tec_context *, const char *, const ir_expr *),
+                     const op_matmul *matmul, const ir_expr **outer, const ir_expr **inner, const ir_expr **k)
+{
+    const ir_expr *two = ir_int(cx, 2);
+
+    *outer = *k = axis(cx, "k", matmul->pairs ? ir_ceildiv(cx, matmul->k, two) : matmul->k);
+    *inner = matmul->pairs ? axis(cx, "ki", two) : NULL;
+    if (matmul->pairs)
+        *k = ir_add(cx, ir_mul(cx, *outer, two), *inner);
+}
+
 /* B as panels [batch, nb, k, ni], with zeros in the last panel where n is no multiple of its width. The zeros
- * in the last panel are multiplied and never read again: unpack asks for columns below n only. */
+ * in the last panel are multiplied and never read again: unpack asks for columns below n only. In pairs:
+ * [batch, nb, ko, ni, ki], with zeros below the last row where their number is odd. */
 static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **out)
 {
     op_matmul v;
     tec_context *cx = call->cx;
+    const ir_expr *inner, *k;
 
     if (!read_matmul(call, &v))
         return false;
     int batch = call->input[1].n - 2;
-    const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3),
+    const ir_expr **axis = base_array(cx, const ir_expr *, batch + 4),
                   **index = base_array(cx, const ir_expr *, batch + 2);
     for (int i = 0; i < batch; i++)
         index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), call->input[1].dim[i]);
     const ir_expr *nb = axis[batch] = te_axis(cx, "nb", ir_ceildiv(cx, v.n, ir_int(cx, v.panel)));
-    const ir_expr *k = axis[batch + 1] = te_axis(cx, "k", v.k),
-                  *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
+    const ir_expr *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
     const ir_expr *column = ir_add(cx, ir_mul(cx, nb, ir_int(cx, v.panel)), ni);
-    int64_t n;
 
+    add_pair(cx, te_axis, &v, &axis[batch + 1], &inner, &k);
+    axis[batch + 3] = inner;
     matrix_index(index, batch, k, column, v.trans_b);
     const ir_expr *expr = ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, batch + 2));
-    if (expr && !(ir_is_int(v.n, &n) && n % v.panel == 0))
-        expr = ir_select(cx, ir_lt(cx, column, v.n), expr, ir_imm(cx, expr->dtype, 0));
-    *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.panels", call->op->name)), axis, batch + 3,
-                      expr);
+    const ir_expr *inside =
+        ir_all(cx, below(cx, column, v.n, v.panel), v.pairs ? below(cx, k, v.k, 2) : NULL);
+    if (expr && inside)
+        expr = ir_select(cx, inside, expr, ir_imm(cx, expr->dtype, 0));
+    *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.panels", call->op->name)), axis,
+                      batch + 3 + v.pairs, expr);
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
+}
+
+/* A[batch, m, ko, ki] with a zero behind the last element of each row where the rows are odd. A that has its
+ * pairs side by side and lies in memory stays what it is. */
+static te_tensor *pair_left(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left)
+{
+    const op_type *type = &call->input[0];
+    tec_context *cx = call->cx;
+    int batch = type->n - 2;
+    const ir_expr **axis = base_array(cx, const ir_expr *, type->n + 1),
+                  **index = base_array(cx, const ir_expr *, type->n), *k,
+                  *inside = below(cx, matmul->k, matmul->k, 2);
+    ir_role role = def->role;
+
+    if (!left || (left->stage->kind == TE_INPUT && !matmul->trans_a && !inside))
+        return left;
+    for (int i = 0; i < batch; i++)
+        index[i] = axis[i] = te_axis(cx, base_format(cx, "a%d", i), type->dim[i]);
+    axis[batch] = te_axis(cx, "m", matmul->m);
+    add_pair(cx, te_axis, matmul, &axis[batch + 1], &axis[batch + 2], &k);
+    matrix_index(index, batch, axis[batch], k, matmul->trans_a);
+    const ir_expr *expr = te_read(left, index, type->n);
+    if (inside && expr)
+        expr = ir_select(cx, ir_lt(cx, k, matmul->k), expr, ir_imm(cx, expr->dtype, 0));
+    def->role = IR_ROLE_PROLOGUE;
+    te_tensor *pairs = te_compute(def, op_stage_name(def, base_format(cx, "%s.pairs", call->op->name)), axis,
+                                  type->n + 1, expr);
+    def->role = role;
+    te_note(pairs, "keep", ir_bool(cx, true));
+    return pairs;
 }
 
 /* 16-bit elements of A in the type of the sums. Each is read for every panel, and would be converted each
@@ -175,32 +262,43 @@ static te_tensor *widen_left(const op_call *call, const op_matmul *matmul, te_de
     return wide;
 }
 
-/* The sums in panels; a batch dimension of extent 1 is read at 0. */
+/* The sums in panels; a batch dimension of extent 1 is read at 0. The note says that an instruction adds up
+ * the pairs. */
 static te_tensor *accumulate(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left,
                              te_tensor *panels)
 {
     tec_context *cx = call->cx;
     int n = matmul->batch;
     const ir_expr **axis = base_array(cx, const ir_expr *, n + 3),
-                  **ia = base_array(cx, const ir_expr *, n + 2),
-                  **ib = base_array(cx, const ir_expr *, n + 3);
+                  **ia = base_array(cx, const ir_expr *, n + 3),
+                  **ib = base_array(cx, const ir_expr *, n + 4), *reduce[2], *k;
 
     for (int i = 0; i < n; i++)
         axis[i] = te_axis(cx, base_format(cx, "b%d", i), call->output[0].dim[i]);
     const ir_expr *m = axis[n] = te_axis(cx, "m", matmul->m),
                   *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, matmul->n, ir_int(cx, matmul->panel)));
-    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, matmul->panel)),
-                  *k = te_reduce_axis(cx, "k", matmul->k);
+    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, matmul->panel));
+    add_pair(cx, te_reduce_axis, matmul, &reduce[0], &reduce[1], &k);
 
     int na = batch_index(call, 0, axis, n, ia), nbatch = batch_index(call, 1, axis, n, ib);
     matrix_index(ia, na, m, k, matmul->trans_a);
+    if (left->buffer->n > call->input[0].n) {
+        ia[na] = m;
+        ia[na + 1] = reduce[0];
+        ia[na + 2] = reduce[1];
+    }
     ib[nbatch] = nb;
-    ib[nbatch + 1] = k;
+    ib[nbatch + 1] = reduce[0];
     ib[nbatch + 2] = ni;
-    const ir_expr *product = ir_mul(cx, ir_cast(cx, matmul->sum, te_read(left, ia, na + 2)),
-                                    ir_cast(cx, matmul->sum, te_read(panels, ib, nbatch + 3)));
-    return te_compute(def, op_stage_name(def, base_format(cx, "%s.acc", call->op->name)), axis, n + 3,
-                      te_sum(cx, product, k));
+    ib[nbatch + 3] = reduce[1];
+    const ir_expr *product =
+        ir_mul(cx, ir_cast(cx, matmul->sum, te_read(left, ia, left->buffer->n)),
+               ir_cast(cx, matmul->sum, te_read(panels, ib, nbatch + 3 + matmul->pairs)));
+    te_tensor *sums = te_compute(def, op_stage_name(def, base_format(cx, "%s.acc", call->op->name)), axis,
+                                 n + 3, te_reduce(cx, "sum", product, reduce, 1 + matmul->pairs));
+    if (matmul->pairs)
+        te_note(sums, "pairs", ir_bool(cx, true));
+    return sums;
 }
 
 /* From panels of columns back to a matrix, and to the type of the result. */
@@ -232,7 +330,8 @@ static bool packed_body(const op_call *call, te_def *def, te_tensor *const *in, 
 
     if (!read_matmul(call, &v))
         return false;
-    *out = unpack(call, &v, def, accumulate(call, &v, def, widen_left(call, &v, def, in[0]), in[1]));
+    te_tensor *left = v.pairs ? pair_left(call, &v, def, in[0]) : widen_left(call, &v, def, in[0]);
+    *out = left ? unpack(call, &v, def, accumulate(call, &v, def, left, in[1])) : NULL;
     return *out != NULL;
 }
 

@@ -82,6 +82,9 @@ typedef struct {
     bool on_reduction; /* they start as these, since along the column operands lie far apart */
     const space_loop *reduce[SPACE_MAX_AXES]; /* of more than one step */
     int n_reduce;
+    /* two steps of the reduction that an instruction adds up for all lanes (note `pairs`); none of `reduce`;
+     * NULL: there is no such instruction */
+    const space_loop *pair;
     const space_stage *producer[SPACE_MAX_OPERANDS]; /* prologues, in order of execution */
     bool in_passing[SPACE_MAX_OPERANDS];             /* it starts computed where it is read */
     int n_producers;

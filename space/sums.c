@@ -36,17 +36,24 @@ static bool has_condition(tec_context *cx, const ir_block *block)
     return w.stop;
 }
 
+/* The variable of the pair's loop; NULL: there is no pair. */
+static const ir_expr *pair_of(const space_tiled *tiled)
+{
+    return tiled->pair ? space_iter_named(tiled->sums->block, tiled->pair->iter)->var : NULL;
+}
+
 /* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3
- * elements far apart. The classes are worth points in `merit`: a vector load, a gather from few cache lines,
- * one line for each lane. For x in C[y, x] = sum[k](A[y, k] * B[k, x]):
+ * elements far apart. The two elements of a pair (NULL: none) count as one. The classes are worth points in
+ * `merit`: a vector load, a gather from few cache lines, one line for each lane. For x in
+ * C[y, x] = sum[k](A[y, k] * B[k, x]):
  *
  *     A[y, k]  0 (0 points)     B[k, x]  1 (4 points)     so lanes along x have 4
  *     and for y: A 3 (-6 points), B 0                     lanes along y have -6
  */
-static int distance(const ir_facts *facts, const ir_expr *load, const ir_expr *var)
+static int distance(const ir_facts *facts, const ir_expr *load, const ir_expr *var, const ir_expr *pair)
 {
     tec_context *cx = ir_facts_context(facts);
-    int row = space_row_dimension(load);
+    int row = space_row_dimension(load) - (pair && load->load.index[load->load.n - 1] == pair);
     int64_t step;
     const ir_expr *rest;
 
@@ -190,12 +197,13 @@ static int merit(const ir_facts *facts, const space_tiled *tiled, const space_lo
     tec_context *cx = ir_facts_context(facts);
     const ir_iter *iter = sums_iter(cx, tiled, axis);
     space_load_list l = space_loads_of(cx, tiled->sums->block);
+    const ir_expr *pair = pair_of(tiled);
     int sum = 0;
 
     if (!iter || ir_is_value(iter->extent, 1))
         return -100;
     for (int i = 0; i < l.n; i++)
-        sum += points[distance(facts, l.load[i], iter->var)];
+        sum += points[distance(facts, l.load[i], iter->var, pair)];
     return sum;
 }
 
@@ -335,7 +343,7 @@ static bool along_reduction(const ir_facts *facts, const space_tiled *tiled)
         return false;
     const ir_iter *k = space_iter_named(tiled->sums->block, last->iter);
     for (int i = 0; i < l.n; i++)
-        if (distance(facts, l.load[i], k->var) > 1)
+        if (distance(facts, l.load[i], k->var, pair_of(tiled)) > 1)
             return false;
     return true;
 }
@@ -439,10 +447,24 @@ static void find_operands(tec_context *cx, space_tiled *tiled)
     }
 }
 
+/* The last reduction loop where the operator's note says that it is a pair and the target has an instruction
+ * for that. */
+static const space_loop *find_pair(const space_shape *shape, const space_stage *stage)
+{
+    const target *machine = sched_target(shape->base);
+    const space_loop *last = stage->n_loops ? &stage->loop[stage->n_loops - 1] : NULL;
+
+    return last && last->kind == IR_REDUCE_ITER && last->extent == 2 && machine && machine->has_avx512bf16 &&
+                   space_has_note(shape->base, stage->name, "pairs")
+               ? last
+               : NULL;
+}
+
 static void list_reduction(space_tiled *tiled)
 {
     for (int i = 0; i < tiled->sums->n_loops && tiled->n_reduce < SPACE_MAX_AXES; i++)
-        if (tiled->sums->loop[i].kind == IR_REDUCE_ITER && tiled->sums->loop[i].extent != 1)
+        if (tiled->sums->loop[i].kind == IR_REDUCE_ITER && tiled->sums->loop[i].extent != 1 &&
+            &tiled->sums->loop[i] != tiled->pair)
             tiled->reduce[tiled->n_reduce++] = &tiled->sums->loop[i];
 }
 
@@ -493,10 +515,12 @@ static int64_t bytes_between_rows(tec_context *cx, const space_tiled *tiled)
         const ir_expr *const *index = tiled->load[i]->load.index;
         int64_t bytes = base_dtype_bytes(buffer->dtype), extent;
         int d = tiled->load[i]->load.n - 1;
+        const ir_expr *pair = pair_of(tiled);
         const ir_iter *last =
             index[d]->op == IR_VAR ? space_iter_named(tiled->sums->block, index[d]->var.name) : NULL;
+        bool along = pair ? ir_uses_var(cx, index[d], pair) : last && last->kind == IR_REDUCE_ITER;
 
-        if (!last || last->kind != IR_REDUCE_ITER)
+        if (!along)
             continue;
         for (; d >= 0 && !ir_uses_var(cx, index[d], row->var); d--)
             bytes = ir_is_int(buffer->shape[d], &extent) ? bytes * extent : 0;
@@ -583,7 +607,7 @@ space_tiled *space_read_tiled(tec_context *cx, const space_shape *shape, const s
     const ir_facts *facts = ir_facts_of_program(cx, sched_tree(shape->base));
     space_tiled *h = base_new(cx, space_tiled);
 
-    *h = (space_tiled){.sums = stage, .out = out};
+    *h = (space_tiled){.sums = stage, .out = out, .pair = find_pair(shape, stage)};
     list_reduction(h);
     h->along_reduction = along_reduction(facts, h);
     const space_loop *column = choose_column(facts, h);
@@ -599,9 +623,10 @@ space_tiled *space_read_tiled(tec_context *cx, const space_shape *shape, const s
     h->seldom = is_seldom_read(cx, h);
     for (int i = 0; i < h->n_producers; i++)
         h->in_passing[i] =
-            h->seldom ||
-            (h->producer[i]->flat && !space_has_note(shape->base, h->producer[i]->name, "keep")) ||
-            is_read_in_passing(cx, h, h->producer[i]);
+            !h->pair &&
+            (h->seldom ||
+             (h->producer[i]->flat && !space_has_note(shape->base, h->producer[i]->name, "keep")) ||
+             is_read_in_passing(cx, h, h->producer[i]));
     find_operands(cx, h);
     space_find_streamed(cx, shape, h);
     choose_tile(shape, h);

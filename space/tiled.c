@@ -355,6 +355,10 @@ static void require_tiles(tec_knobs *knobs, const space_shape *shape, const spac
     for (int i = 0; i < h->n_axes && choice->reduce_block; i++)
         tec_knob_require(knobs, h->axis[i].loop->extent % span_of(choice, h, i) == 0,
                          "a blocked reduction needs tiles that divide '%s'", h->axis[i].loop->name);
+    for (int i = 0; i < h->n_producers && h->pair; i++)
+        tec_knob_require(knobs, choice->place[i] != AT_READER,
+                         "an instruction reads pairs of '%s', which therefore lies in memory",
+                         h->producer[i]->name);
     for (int i = 0; i < h->n_axes; i++)
         if (h->axis[i].column && h->along_reduction && stage->lanes > 1)
             tec_knob_require(knobs, (choice->tile[i][3] == 1) == (choice->lanes_on == LANES_ON_REDUCTION),
@@ -501,7 +505,7 @@ const space_tiled_choice *space_declare_tiled(tec_knobs *knobs, const space_shap
     if (h->streamed)
         choice->ahead = space_pick_ahead(knobs, stage,
                                          usual_steps(h) * h->tile.vectors * (int64_t)stage->lanes *
-                                             base_dtype_bytes(h->streamed->dtype));
+                                             (h->pair ? 2 : 1) * base_dtype_bytes(h->streamed->dtype));
     choice->taps = pick_taps(knobs, stage);
     pick_orders(knobs, stage, choice);
     pick_blocks(knobs, stage, choice);
@@ -820,7 +824,23 @@ static bool order_sums(tiling *self, const sums_loops *loops)
         n = append(order, n, &loops->steps, 1);
     n = append(order, n, loops->tile, loops->n_tile);
     n = append(order, n, on_reduction ? &loops->steps : &loops->lane, 1);
+    if (self->h->pair)
+        order[n++] = own_loop(self, self->h->pair->iter);
     return n < 2 || sched_reorder(self->s, order, n);
+}
+
+/* Lanes with pairs are an instruction where it has as many lanes; otherwise they are vectors like others. */
+static bool compute_lanes(tiling *self, const char *lane)
+{
+    const char *name = self->h->pair && lane ? base_format(sched_context(self->s), "x86.bf16dot%lld",
+                                                           (long long)space_extent(self->s, lane))
+                                             : NULL;
+
+    if (name && sched_tensorize(self->s, lane, name))
+        return true;
+    if (name)
+        sched_clear(self->s);
+    return space_vectorise(self->s, lane);
 }
 
 /* The loops of the register tile are written out, so that each sum has a register of its own. A loop that
@@ -837,7 +857,7 @@ static bool annotate_sums(tiling *self, const sums_loops *loops)
             return false;
     if (on_reduction)
         return space_vectorise(self->s, loops->steps);
-    return space_unroll(self->s, loops->steps) && space_vectorise(self->s, loops->lane);
+    return space_unroll(self->s, loops->steps) && compute_lanes(self, loops->lane);
 }
 
 /* Rows and vectors of the blocks that fill the registers and empty them: the same vectors as those of the

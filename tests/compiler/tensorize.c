@@ -62,7 +62,9 @@ static void fill(const ir_buffer *b, void *data, uint64_t seed)
     for (int64_t i = 0; i < elements(b); i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         int64_t v = (int64_t)(seed >> 33) % 256;
-        if (base_is_float(b->dtype))
+        if (b->dtype.code == kDLBfloat)
+            ((uint16_t *)data)[i] = base_double_to_bfloat((double)(v % 9 - 4));
+        else if (base_is_float(b->dtype))
             ((float *)data)[i] = (float)(v % 9 - 4);
         else if (b->dtype.bits == 8)
             ((uint8_t *)data)[i] = (uint8_t)v;
@@ -143,19 +145,28 @@ static void every_pass_keeps(const char *text, const char *device)
     cr_assert(lower_run(&o, sched_tree(s)), "%s", tec_context_error(cx));
 }
 
-static const char *assembly(const char *text, const char *device)
+static const char *assembly_of(const char *text, const char *device, bool strict)
 {
     sched *s = scheduled(text, device);
     comp_unit u = {.name = "f", .tree = sched_tree(s), .origin = "test"};
-    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s), .text = "asm"});
+    comp_code *code =
+        comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s), .strict = strict, .text = "asm"});
 
     cr_assert(code, "%s", tec_context_error(cx));
     return comp_code_text(code, 0);
 }
 
+static const char *assembly(const char *text, const char *device)
+{
+    return assembly_of(text, device, false);
+}
+
 static DLTensor tensor(const ir_buffer *b, void *data, int64_t *shape)
 {
-    int code = base_is_float(b->dtype) ? kDLFloat : b->dtype.code == BASE_U8.code ? kDLUInt : kDLInt;
+    int code = b->dtype.code == kDLBfloat      ? kDLBfloat
+               : base_is_float(b->dtype)       ? kDLFloat
+               : b->dtype.code == BASE_U8.code ? kDLUInt
+                                               : kDLInt;
 
     for (int d = 0; d < b->n; d++)
         shape[d] = extent(b->shape[d]);
@@ -243,6 +254,43 @@ Test(build_tensorize, stay_in_a_local_accumulator)
                                    "tensorize(C.xi, x86.vnni16)\n }\n",
                                    (int)(strstr(vnni, "schedule") - vnni), vnni);
     is_right(text, VNNI_CPU);
+}
+
+#define BF16_CPU "llvm -mcpu=znver4"
+
+/* With so many lanes. */
+static const char *pairs(int lanes)
+{
+    return base_format(
+        cx,
+        "def f(n, A: bf16[n, 12], B: bf16[3, 6, %d, 2]) {\n"
+        "  C[y, xo: 3, xi: %d] = sum[ko: 6, ki: 2](f32(A[y, ko * 2 + ki]) * f32(B[xo, ko, xi, ki]))\n"
+        "  return C\n"
+        "}\n"
+        "schedule f { reorder(C.ko, C.xi, C.ki) tensorize(C.xi, x86.bf16dot%d) parallel(C.y) }\n",
+        lanes, lanes, lanes);
+}
+
+Test(build_tensorize, dot_products_of_bfloat16)
+{
+    static const char *const registers[] = {"%zmm", "%ymm", "%xmm"};
+
+    for (int i = 0; i < 3; i++) {
+        const char *text = pairs(16 >> i), *at;
+
+        is_right(text, BF16_CPU);
+        at = strstr(assembly(text, BF16_CPU), "vdpbf16ps");
+        cr_assert(at && memmem(at, strcspn(at, "\n"), registers[i], 4), "%s", at);
+    }
+    is_right(pairs(16), "llvm -mcpu=sapphirerapids");
+}
+
+/* The instruction flushes denormals, which strict programs keep. */
+Test(build_tensorize, dot_products_of_bfloat16_are_none_in_strict_programs)
+{
+    const char *text = assembly_of(pairs(16), BF16_CPU, true);
+
+    cr_assert(!strstr(text, "vdpbf16ps") && strstr(text, "vmulps"), "%s", text);
 }
 
 /* ---- aarch64 ---- */

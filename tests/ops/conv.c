@@ -409,6 +409,34 @@ Test(conv_packed, of_odd_sizes_with_bias, .init = open_context, .fini = close_co
     check_blocks(g, false, 2, 1);
 }
 
+/* Pairs of input channels; a block of three has none, and is widened. */
+Test(conv_packed, of_bfloat16, .init = open_context, .fini = close_context)
+{
+    geometry g = {.rank = 2,
+                  .n = 1,
+                  .in = 6,
+                  .out = 16,
+                  .groups = 1,
+                  .extent = {3, 3},
+                  .kernel = {3, 3},
+                  .stride = ONES,
+                  .dilation = ONES,
+                  .before = {1, 1},
+                  .after = {1, 1},
+                  .t = BASE_BF16};
+
+    check_blocks(g, false, 2, 16);
+    check_blocks(g, true, 6, 8);
+    check_blocks(g, false, 3, 8);
+    g.bias = true;
+    g.kernel[0] = g.kernel[1] = 1;
+    g.before[0] = g.before[1] = g.after[0] = g.after[1] = 0;
+    check_blocks(g, false, 2, 4);
+    g.groups = 2;
+    g.in = 8;
+    check_blocks(g, false, 4, 8);
+}
+
 Test(conv_packed, with_strides_dilations_and_asymmetric_padding, .init = open_context, .fini = close_context)
 {
     check_blocks((geometry){.rank = 2,

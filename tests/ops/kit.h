@@ -6,7 +6,7 @@
  *     gives("relu", NO_ATTRS, IN(x), y, 0);
  *
  * Values are small integers where results must match exactly. Every check runs for three targets, whose
- * vectors differ in length.
+ * vectors differ in length; one of bfloat16 also for a CPU with dot products of pairs.
  */
 #ifndef TESTS_OPS_KIT_H
 #define TESTS_OPS_KIT_H
@@ -251,6 +251,13 @@ static inline void infers(const char *type, const char *op, const op_attr *attr,
 
 /* ---- runs ---- */
 
+/* Sums of pairs are written as an instruction, whatever the sizes are. */
+static inline void check_pairs(const ir_program *p, const sched *s)
+{
+    if (strstr(ir_program_text(cx, p), "@pairs(true)"))
+        cr_assert(strstr(sched_trace_text(cx, s), "tensorize("), "%s", ir_program_text(cx, sched_tree(s)));
+}
+
 static inline bool same_value(double found, double expected, double tolerance)
 {
     if (isnan(expected) || isinf(expected))
@@ -329,9 +336,11 @@ static inline void check_type(const op_call *c, const nd *expected)
 static inline void gives(const char *op, const op_attr *attr, int n_attrs, const nd *in, int n, nd expected,
                          double tolerance)
 {
-    static const char *const targets[] = {"native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"};
+    static const char *const targets[] = {"native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64",
+                                          "llvm -mcpu=znver4"};
+    int n_targets = BASE_COUNT(targets) - (n == 0 || in[0].t.code != kDLBfloat);
 
-    for (int t = 0; t < BASE_COUNT(targets); t++) {
+    for (int t = 0; t < n_targets; t++) {
         op_call c = call_of(op, attr, n_attrs, in, n);
 
         c.target = target_parse(cx, targets[t]);
@@ -352,6 +361,7 @@ static inline void gives(const char *op, const op_attr *attr, int n_attrs, const
             cr_assert(s, "%s for %s: %s", impl->name, targets[t], tec_context_error(cx));
             cr_assert_not(sched_failed(s), "%s for %s: %s\n%s", impl->name, targets[t], sched_error(s),
                           ir_program_text(cx, sched_tree(s)));
+            check_pairs(p, s);
             run_tree(base_format(cx, "%s, scheduled for %s", impl->name, targets[t]), sched_tree(s), in, n,
                      &expected, tolerance);
         }

@@ -82,6 +82,28 @@ Test(matmul, of_other_types)
     check(random_nd(BASE_F16, SHAPE(3, 4)), random_nd(BASE_F16, SHAPE(4, 18)), false, false);
 }
 
+#define BF16(...) random_nd(BASE_BF16, SHAPE(__VA_ARGS__))
+
+/* The last k of an odd number has no partner; columns that fill no vector are widened. */
+Test(matmul, of_pairs_of_bfloat16)
+{
+    check(BF16(5, 6), BF16(6, 32), false, false);
+    check(BF16(13, 7), BF16(7, 48), false, false);
+    check(BF16(3, 1), BF16(1, 16), false, false);
+    check(BF16(7, 5), BF16(5, 9), false, false);
+    check(BF16(1, 11), BF16(11, 128), false, false);
+}
+
+Test(matmul, of_pairs_of_bfloat16_in_other_forms)
+{
+    check(BF16(6, 7), BF16(6, 16), true, false);
+    check(BF16(7, 5), BF16(32, 5), false, true);
+    check(BF16(2, 1, 4, 5), BF16(3, 5, 16), false, false);
+    check(symbolic(BF16(3, 5)), BF16(5, 32), false, false);
+    check(symbolic(BF16(14, 8)), BF16(8, 32), false, false);
+    check(symbolic(BF16(2, 4, 6)), symbolic(BF16(2, 6, 16)), false, false);
+}
+
 Test(matmul, with_rows_known_when_it_runs)
 {
     for (int64_t n = 1; n <= 14; n += n < 3 ? 1 : 5)
