@@ -155,7 +155,8 @@ static void matrix_index(const ir_expr **index, int at, const ir_expr *row, cons
     index[at + !transposed] = column;
 }
 
-/* NULL: it has that many values for certain. */
+/* The condition that an index which runs to the next multiple of `step` is inside of the extent; NULL: the
+ * extent is a multiple itself, so that all indices are inside. */
 static const ir_expr *below(tec_context *cx, const ir_expr *index, const ir_expr *extent, int64_t step)
 {
     int64_t n;
@@ -163,7 +164,8 @@ static const ir_expr *below(tec_context *cx, const ir_expr *index, const ir_expr
     return ir_is_int(extent, &n) && n % step == 0 ? NULL : ir_lt(cx, index, extent);
 }
 
-/* The axis k, and behind ni its place in a pair; *k is the row of B, or of what lies along the rows of A. */
+/* The axis over the terms of a sum; in pairs, an axis over pairs and one over the two of a pair (*inner, NULL
+ * otherwise). *k is the term's number: outer * 2 + inner. `axis` makes an axis of the kind that is wanted. */
 static void add_pair(tec_context *cx, const ir_expr *(*axis)(tec_context *, const char *, const ir_expr *),
                      const op_matmul *matmul, const ir_expr **outer, const ir_expr **inner, const ir_expr **k)
 {

@@ -62,7 +62,8 @@ typedef struct {
 } rt_data_desc;
 
 /* The code from this word on comes from that line; -1 - i: from the place, such as a node of a model, that
- * text i of the program names. Parameter k stands at word k - n_params. */
+ * text i of the program names. Parameter k stands at word k - n_params. In the first function, constructor c
+ * of all m of the program stands at word c - m - n_params, and line 0 means that its line is not known. */
 typedef struct {
     int32_t word, line;
 } rt_line_desc;
