@@ -33,7 +33,7 @@ static bool takes_pairs(const op_call *call, const packed_conv *conv)
     const target *t = call->target;
     base_dtype dtype = call->input[0].dtype;
 
-    return dtype.code == kDLBfloat && t && t->has_avx512bf16 && conv->packed && !conv->depthwise &&
+    return dtype.code == kDLBfloat && t && t->bf16_pairs && conv->packed && !conv->depthwise &&
            conv->in_block % 2 == 0 && (conv->out_block == 4 || conv->out_block == 8 || conv->out_block == 16);
 }
 

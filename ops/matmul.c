@@ -56,7 +56,7 @@ static bool takes_pairs(const op_call *call, const op_matmul *matmul)
     base_dtype dtype = call->input[0].dtype;
     int64_t n, k;
 
-    return dtype.code == kDLBfloat && t && t->has_avx512bf16 && ir_is_int(matmul->k, &k) &&
+    return dtype.code == kDLBfloat && t && t->bf16_pairs && ir_is_int(matmul->k, &k) &&
            ir_is_int(matmul->n, &n) && n % target_lanes(t, matmul->sum) == 0;
 }
 

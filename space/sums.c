@@ -454,7 +454,7 @@ static const space_loop *find_pair(const space_shape *shape, const space_stage *
     const target *machine = sched_target(shape->base);
     const space_loop *last = stage->n_loops ? &stage->loop[stage->n_loops - 1] : NULL;
 
-    return last && last->kind == IR_REDUCE_ITER && last->extent == 2 && machine && machine->has_avx512bf16 &&
+    return last && last->kind == IR_REDUCE_ITER && last->extent == 2 && machine && machine->bf16_pairs &&
                    space_has_note(shape->base, stage->name, "pairs")
                ? last
                : NULL;

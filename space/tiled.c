@@ -832,9 +832,10 @@ static bool order_sums(tiling *self, const sums_loops *loops)
 /* Lanes with pairs are an instruction where it has as many lanes; otherwise they are vectors like others. */
 static bool compute_lanes(tiling *self, const char *lane)
 {
-    const char *name = self->h->pair && lane ? base_format(sched_context(self->s), "x86.bf16dot%lld",
-                                                           (long long)space_extent(self->s, lane))
-                                             : NULL;
+    const char *name = self->h->pair && lane
+                           ? base_format(sched_context(self->s), "%s%lld", sched_target(self->s)->bf16_pairs,
+                                         (long long)space_extent(self->s, lane))
+                           : NULL;
 
     if (name && sched_tensorize(self->s, lane, name))
         return true;

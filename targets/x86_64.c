@@ -39,6 +39,7 @@ static void derive(target *machine)
     machine->has_f16c = target_has(machine, "f16c") || machine->has_avx512;
     machine->has_rounding = target_has(machine, "sse4.1") || target_has(machine, "avx");
     machine->has_avx512bf16 = machine->has_avx512 && target_has(machine, "avx512bf16");
+    machine->bf16_pairs = machine->has_avx512bf16 ? "x86.bf16dot" : NULL;
     machine->has_avx512fp16 = machine->has_avx512 && target_has(machine, "avx512fp16");
     machine->has_vnni =
         target_has(machine, "avxvnni") || (machine->has_avx512 && target_has(machine, "avx512vnni"));
