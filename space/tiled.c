@@ -829,7 +829,9 @@ static bool order_sums(tiling *self, const sums_loops *loops)
     return n < 2 || sched_reorder(self->s, order, n);
 }
 
-/* Lanes with pairs are an instruction where it has as many lanes; otherwise they are vectors like others. */
+/* Lanes with pairs are an instruction where it has as many lanes. Otherwise they are vectors like others,
+ * which pick every second element of the pairs and are several times slower: the tuner may meet them, and
+ * defaults have lanes that fit. */
 static bool compute_lanes(tiling *self, const char *lane)
 {
     const char *name = self->h->pair && lane

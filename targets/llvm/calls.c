@@ -79,13 +79,15 @@ static LLVMValueRef emit_vdpbf16ps(llvm_gen *gen, const ir_expr *expr, LLVMValue
     if ((lanes != 4 && lanes != 8 && lanes != 16) || !gen->t->has_avx512bf16)
         return base_fail(gen->cx, TEC_UNSUPPORTED, expr->loc, "'%s' has 4, 8 or 16 lanes, found %d on '%s'",
                          expr->call.name, lanes, gen->t->cpu);
-    for (int odd = 0; odd < 2 && gen->keep_denormals; odd++)
-        sum = LLVMBuildFAdd(gen->b, sum,
-                            LLVMBuildFMul(gen->b, widen_of_pair(gen, value[1], odd, type),
-                                          widen_of_pair(gen, value[2], odd, type), ""),
-                            "");
-    if (gen->keep_denormals)
+    if (gen->keep_denormals) {
+        for (int odd = 0; odd < 2; odd++) {
+            LLVMValueRef left = widen_of_pair(gen, value[1], odd, type),
+                         right = widen_of_pair(gen, value[2], odd, type);
+
+            sum = LLVMBuildFAdd(gen->b, sum, LLVMBuildFMul(gen->b, left, right, ""), "");
+        }
         return sum;
+    }
     LLVMValueRef args[] = {value[0], LLVMBuildBitCast(gen->b, value[1], pairs, ""),
                            LLVMBuildBitCast(gen->b, value[2], pairs, "")};
     return llvm_intrinsic(gen, base_format(gen->cx, "llvm.x86.avx512bf16.dpbf16ps.%d", lanes * 32), NULL, 0,

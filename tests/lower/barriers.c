@@ -155,6 +155,8 @@ Test(barriers, let_all_threads_reach_them_in_a_shorter_loop)
                1);
 }
 
+/* Thread 7 has one iteration and thread 0 has three, and each has a barrier: all threads must come to all
+ * three barriers, and a thread without work there only waits. */
 Test(barriers, let_all_threads_run_the_most_iterations_of_a_loop_whose_bounds_differ)
 {
     const char *text =

@@ -4,6 +4,8 @@
 
 TestSuite(split, .init = open_context, .fini = close_context);
 
+/* Statements beside the loops over blocks are launches of one thread. S and T outlive a launch, so both have
+ * places in the workspace. */
 Test(split, names_launches_and_places_what_lies_between_them)
 {
     const char *text = "program p(symbol n, A: f32[n], out B: f32[n]) where n >= 1 {\n"

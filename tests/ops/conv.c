@@ -324,6 +324,7 @@ Test(conv, of_other_floats)
     check(g);
 }
 
+/* A plain and a depthwise convolution whose batch is a symbol, at three sizes each. */
 Test(conv, with_a_batch_known_when_it_runs)
 {
     geometry g = {.rank = 2,
@@ -356,6 +357,7 @@ Test(conv, with_a_batch_known_when_it_runs)
         check_with(depthwise, true);
 }
 
+/* A message for each rule between input, weights, bias, groups and windows. */
 Test(conv, refuses_what_does_not_fit)
 {
     nd x = new_nd(BASE_F32, SHAPE(1, 3, 8, 8)), w = new_nd(BASE_F32, SHAPE(4, 3, 3, 3)),
@@ -437,6 +439,7 @@ Test(conv_packed, of_bfloat16, .init = open_context, .fini = close_context)
     check_blocks(g, false, 4, 8);
 }
 
+/* Strides with a padding that differs on all four sides; dilations with an even kernel. */
 Test(conv_packed, with_strides_dilations_and_asymmetric_padding, .init = open_context, .fini = close_context)
 {
     check_blocks((geometry){.rank = 2,
@@ -527,6 +530,8 @@ Test(conv_packed, depthwise, .init = open_context, .fini = close_context)
     check_blocks(g, false, 2, 2);
 }
 
+/* In one dimension no window reads the last element of the padded input: 5 windows of 7, 3 apart, end at 19
+ * of 20. */
 Test(conv_packed, in_one_and_three_dimensions, .init = open_context, .fini = close_context)
 {
     check_blocks((geometry){.rank = 1,

