@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/pool.h"
 #include "runtime/routines.h"
 
 /* ---- floating point ---- */
@@ -106,7 +107,7 @@ static int32_t run_parallel(const tec_env *env, tec_parallel_fn *body, void *clo
     const rt_env *e = env->user;
     job j = {env, body, closure};
 
-    return tec_pool_run(e->pool, run_slice, &j, n, env->n_workers);
+    return rt_pool_run(e->pool, run_slice, &j, n, env->n_workers, env->turn % 2 != 0);
 }
 
 /* Several threads may fail at once: the first text stays. The text is a constant of the kernel's code. */

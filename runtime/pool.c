@@ -15,7 +15,8 @@
  *
  * An example of ranges, 10 iterations and 3 workers: 0..4, 4..7, 7..10, each in slices of 1. Worker 1 begins
  * at 4; when its range is empty it goes on to range 2 and then to range 0, where it takes what worker 0 has
- * left.
+ * left. In a loop that runs backwards, ranges stay where they are, and slices come from their ends: worker 1
+ * takes 6, 5, 4.
  *
  * Why the caller waits for threads that are inside and not for all workers: a thread that wakes too late
  * finds the loop closed and does not enter. So a loop ends when its work is done, even if half of the threads
@@ -29,7 +30,7 @@
 
 #include "runtime/alloc.h"
 #include "runtime/cpu.h"
-#include "tec/runtime.h"
+#include "runtime/pool.h"
 
 enum {
     MAX_THREADS = 1024,
@@ -46,10 +47,10 @@ enum {
 #define STATE_WORKERS(s) ((int)((s) >> 16 & 0x7fff))
 
 /* What is left of a worker's range; on a cache line of its own. `next` is taken by atomic additions and may
- * pass `end`; `end` and `step` change only between loops. */
+ * pass `end`; the others change only between loops. */
 typedef struct {
     _Alignas(64) atomic_llong next;
-    int64_t end, step;
+    int64_t begin, end, step;
 } range;
 
 /* Written by the caller before the loop opens, and read by threads that are inside. */
@@ -57,6 +58,7 @@ typedef struct {
     tec_loop_fn *body;
     void *user;
     int n_workers;
+    bool backwards;
     atomic_int status;
 } loop;
 
@@ -151,6 +153,7 @@ static void cut_ranges(tec_pool *pool, int64_t n, int n_workers)
         int64_t begin = range_begin(n, w, n_workers), end = range_begin(n, w + 1, n_workers);
 
         atomic_store_explicit(&pool->ranges[w].next, begin, memory_order_relaxed);
+        pool->ranges[w].begin = begin;
         pool->ranges[w].end = end;
         pool->ranges[w].step = (end - begin + SLICES_PER_RANGE - 1) / SLICES_PER_RANGE;
     }
@@ -176,6 +179,12 @@ static void work_on(loop *self, range *span, int worker_index)
 
         if (begin >= span->end)
             return;
+        if (self->backwards) { /* the slice as far from the range's end as this one is from its begin */
+            int64_t from_begin = begin - span->begin;
+
+            begin = span->begin + span->end - end;
+            end = span->end - from_begin;
+        }
         status = self->body(self->user, begin, end, worker_index);
         if (status)
             note_status(self, status);
@@ -332,7 +341,8 @@ static void close_loop(tec_pool *pool)
 }
 
 /* One loop at a time: other callers wait for their turn. The status is the first that is not 0. */
-static int32_t run_shared(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int n_workers)
+static int32_t run_shared(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int n_workers,
+                          bool backwards)
 {
     int32_t status;
 
@@ -340,6 +350,7 @@ static int32_t run_shared(tec_pool *pool, tec_loop_fn *body, void *user, int64_t
     pool->loop.body = body;
     pool->loop.user = user;
     pool->loop.n_workers = n_workers;
+    pool->loop.backwards = backwards;
     atomic_store_explicit(&pool->loop.status, 0, memory_order_relaxed);
     cut_ranges(pool, count, n_workers);
     open_loop(pool, n_workers);
@@ -354,6 +365,12 @@ static int32_t run_shared(tec_pool *pool, tec_loop_fn *body, void *user, int64_t
  * a loop runs in its thread alone, as does a loop in a forked child. */
 int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers)
 {
+    return rt_pool_run(pool, body, user, count, max_workers, false);
+}
+
+int32_t rt_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers,
+                    bool backwards)
+{
     int n_workers = pool ? pool->n_threads : 1;
 
     if (count <= 0)
@@ -366,7 +383,7 @@ int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t coun
         n_workers = (int)count;
     if (n_workers == 1 || in_loop || !is_ours(pool))
         return body(user, 0, count, 0);
-    return run_shared(pool, body, user, count, n_workers);
+    return run_shared(pool, body, user, count, n_workers, backwards);
 }
 
 /* ---- life ---- */

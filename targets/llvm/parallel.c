@@ -10,6 +10,8 @@
  *
  *     for x.0 in 0..16 parallel @alternate(1) { B[x.0, ..] }     0 1 2 .. 15, then 15 14 .. 0, then 0 1 ..
  *
+ * The pool then takes the slices of each thread from the last one on (runtime/pool.h).
+ *
  * Constants need no place in the closure. A status other than 0 leaves the caller at once.
  */
 #include "targets/llvm/gen.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/alloc.h"
+#include "runtime/pool.h"
 #include "tec/runtime.h"
 
 enum { LENGTH = 1000 };
@@ -49,6 +50,43 @@ Test(pool, runs_each_iteration_once_for_every_length)
         cr_assert_eq(tec_pool_run(p, count, &t, lengths[i], 0), 0);
         assert_once_each(&t, lengths[i]);
     }
+    tec_pool_free(p);
+}
+
+/* The order in which the caller, worker 0, gets the slices of its own range. Worker 1 is slow, so that it takes
+ * none of them. */
+typedef struct {
+    tally all;
+    int64_t begin[8];
+    int n;
+} order;
+
+static int32_t note_order(void *user, int64_t begin, int64_t end, int32_t worker)
+{
+    order *o = user;
+
+    if (worker == 1)
+        usleep(10000);
+    else if (o->n < 8)
+        o->begin[o->n++] = begin;
+    return count(&o->all, begin, end, worker);
+}
+
+/* What a worker has read last is what it reads first in the next loop. */
+Test(pool, a_loop_backwards_begins_where_the_last_one_ended)
+{
+    tec_pool *p = tec_pool_new(2, NULL);
+
+    for (int backwards = 0; backwards < 2; backwards++)
+        for (int64_t n = 797; n <= 800; n += 3) { /* 797: worker 0 has 399, in slices of 100 */
+            order o = {.all = {.n_workers = 2}};
+
+            cr_assert_eq(rt_pool_run(p, note_order, &o, n, 0, backwards), 0);
+            assert_once_each(&o.all, n);
+            cr_assert(o.n >= 4);
+            for (int i = 0; i < 4; i++)
+                cr_assert_eq(o.begin[i], !backwards ? 100 * i : i < 3 ? (n + 1) / 2 - 100 * (i + 1) : 0);
+        }
     tec_pool_free(p);
 }
 
