@@ -17,24 +17,28 @@
 
 #include "runtime/alloc.h"
 #include "runtime/format.h"
+#include "runtime/layouts.h"
 #include "tec/kernel.h"
 #include "tec/runtime.h"
 
-enum { RT_FIXED_RANK = 255, RT_FIXED_OUTPUT = 256, RT_FIXED_ALIGNMENT = 16 /* a shift */ };
+/* In the first word of a parameter: masks of the rank and the flag, shifts of the alignment, which has 32
+ * bits, and of the number of the layout (runtime/layouts.h). */
+enum { RT_FIXED_RANK = 255, RT_FIXED_OUTPUT = 256, RT_FIXED_ALIGNMENT = 16, RT_FIXED_LAYOUT = 48 };
 
 typedef struct {
     tec_kernel_fn *code;
     int64_t turn;                        /* calls so far */
     int64_t workspace, thread_workspace; /* bytes */
     int32_t n_params;
-    /* of each parameter, the last one first, so that outputs come before inputs: rank + flags +
-     * (alignment << RT_FIXED_ALIGNMENT), then its extents */
+    /* of each parameter, the last one first, so that outputs come before inputs: rank, flag, alignment and
+     * layout, then its extents */
     int64_t words[];
 } rt_fixed_call;
 
-/* *call is NULL for a kernel of a device, for one with symbols, conditions or ranges, and where an extent is
- * no number or an output stands before an input. False: out of memory. */
-bool rt_fix_call(rt_arena *arena, const tec_module *module, int32_t function, rt_fixed_call **call,
-                 tec_error *err);
+/* Layouts of parameters are added to `layouts`. *call is NULL for a kernel of a device, for one with symbols,
+ * conditions or ranges, and where an extent is no number or an output stands before an input. False: out of
+ * memory. */
+bool rt_fix_call(rt_arena *arena, const tec_module *module, int32_t function, rt_layouts *layouts,
+                 rt_fixed_call **call, tec_error *err);
 
 #endif

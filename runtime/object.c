@@ -29,26 +29,32 @@ typedef struct block {
     struct block *next;
 } block;
 
-/* free[k] are blocks of class k. `bytes` counts what is in use, by whole blocks; memory of free blocks
- * stays with the heap, so a program that repeats itself asks the system for nothing. */
+/* free[k] are blocks of class k, ready[l] those with a tensor of layout l, linked by head.next. `bytes`
+ * counts what is in use, by whole blocks; memory of free blocks stays with the heap, so a program that
+ * repeats itself asks the system for nothing. */
 struct rt_heap {
     block *free[RT_N_CLASSES];
     int64_t bytes, max_bytes, live;
     rt_heap_counts counts;
     bool closed;
+    int32_t n_layouts;
+    rt_storage_object *ready[]; /* [1 + n_layouts] */
 };
 
 /* ---- blocks ---- */
 
-rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err)
+rt_heap *rt_heap_new(int64_t max_bytes, int32_t n_layouts, tec_error *err)
 {
-    rt_heap *h = rt_alloc(sizeof *h, err);
+    rt_heap *h = rt_alloc(sizeof *h + (1 + (size_t)n_layouts) * sizeof(rt_storage_object *), err);
 
-    if (h)
+    if (h) {
         h->max_bytes = max_bytes;
+        h->n_layouts = n_layouts;
+    }
     return h;
 }
 
+/* All that waits, of sizes and of layouts; no object lives any more. */
 static void free_heap(rt_heap *heap)
 {
     for (int k = 0; k < RT_N_CLASSES; k++)
@@ -56,6 +62,13 @@ static void free_heap(rt_heap *heap)
             block *b = heap->free[k];
 
             heap->free[k] = b->next;
+            rt_free(b);
+        }
+    for (int32_t l = 1; l <= heap->n_layouts; l++)
+        while (heap->ready[l]) {
+            rt_storage_object *b = heap->ready[l];
+
+            heap->ready[l] = (rt_storage_object *)(void *)b->head.next;
             rt_free(b);
         }
     rt_free(heap);
@@ -144,20 +157,33 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
     return object;
 }
 
+static bool is_ready(rt_object *object)
+{
+    return object->kind == RT_OBJECT_STORAGE && ((rt_storage_object *)(void *)object)->ready;
+}
+
 /* The heap may be freed with its last object. A tensor in the block of its storage goes with the storage,
  * which other tensors may still use. */
 static void free_object(rt_object *object)
 {
     rt_heap *heap = object->heap;
     int k = object->size_class;
-    block *b = (block *)(void *)object;
 
     if (k == INSIDE)
         return;
     rt_heap_give(heap, rt_class_bytes(k));
     heap->live--;
-    b->next = heap->free[k];
-    heap->free[k] = b;
+    if (is_ready(object)) {
+        rt_storage_object *storage = (rt_storage_object *)(void *)object;
+
+        object->next = (rt_object *)(void *)heap->ready[storage->ready];
+        heap->ready[storage->ready] = storage;
+    } else {
+        block *b = (block *)(void *)object;
+
+        b->next = heap->free[k];
+        heap->free[k] = b;
+    }
     if (heap->closed && heap->live == 0)
         free_heap(heap);
 }
@@ -181,6 +207,7 @@ static rt_object *drop_parts(rt_object *object, rt_object *dead)
 
         if (storage->mirror)
             rt_mirror_drop(storage->mirror);
+        storage->mirror = NULL;
         return dead;
     }
     if (object->kind == RT_OBJECT_TENSOR)
@@ -190,10 +217,25 @@ static rt_object *drop_parts(rt_object *object, rt_object *dead)
     return dead;
 }
 
+/* Most objects that go are tensors of a layout that alone hold their storage: their block waits as it is. */
+static bool free_ready(rt_object *object)
+{
+    rt_storage_object *storage = object->kind == RT_OBJECT_TENSOR ? rt_as_tensor(object)->storage : NULL;
+
+    if (object->size_class != INSIDE || !storage || !storage->ready || storage->head.refs != 1 ||
+        storage->mirror)
+        return false;
+    storage->head.refs = 0;
+    free_object(&storage->head);
+    return true;
+}
+
 void rt_free_object(rt_object *object)
 {
     rt_object *dead = object;
 
+    if (free_ready(object))
+        return;
     object->next = NULL;
     while (dead) {
         rt_object *first = dead;
@@ -225,6 +267,7 @@ static rt_storage_object *new_storage(rt_heap *heap, size_t at, int64_t bytes, t
     storage->bytes = bytes;
     storage->mirror = NULL;
     storage->fresh = false;
+    storage->ready = 0;
     storage->data = (char *)storage + at;
     heap->counts.storages++;
     heap->counts.storage_bytes += bytes;
@@ -246,6 +289,7 @@ static void fill_tensor(rt_tensor_object *tensor, base_dtype dtype, int32_t rank
     tensor->tensor =
         (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = tensor->shape};
     tensor->bytes = bytes;
+    tensor->layout = 0;
 }
 
 static bool check_extents(int32_t rank, const int64_t *shape, tec_error *err)
@@ -322,6 +366,31 @@ rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t r
     fill_tensor(tensor, dtype, rank, shape, storage->data, bytes);
     tensor->storage = storage;
     return &tensor->head;
+}
+
+rt_object *rt_take_ready(rt_heap *heap, int32_t layout)
+{
+    rt_storage_object *storage = heap->ready[layout];
+
+    if (!storage || !rt_heap_take(heap, rt_class_bytes(storage->head.size_class), NULL))
+        return NULL;
+    heap->ready[layout] = (rt_storage_object *)(void *)storage->head.next;
+    heap->live++;
+    heap->counts.storages++;
+    heap->counts.storage_bytes += storage->bytes;
+    rt_tensor_object *tensor = (rt_tensor_object *)(void *)((char *)storage + HEAD);
+    storage->head.refs = tensor->head.refs = 1;
+    return &tensor->head;
+}
+
+rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t rank, const int64_t *shape,
+                        tec_error *err)
+{
+    rt_object *made = rt_new_whole(heap, 0, dtype, rank, shape, err);
+
+    if (made)
+        rt_as_tensor(made)->layout = rt_as_tensor(made)->storage->ready = layout;
+    return made;
 }
 
 /* The same bytes under another shape, or the first of them. */
@@ -420,6 +489,7 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
     shape[0] += n;
     if (may_extend(t, bytes)) {
         t->storage->bytes = room_of(t->storage);
+        t->layout = t->storage->ready = 0;
         if (bytes)
             memcpy((char *)t->tensor.data + t->bytes, more->tensor.data, (size_t)bytes);
         t->shape[0] = shape[0];

@@ -1,5 +1,5 @@
-/* runtime/object.h -- inside the room: what registers of the VM hold: storages, tensors, tuples, data
- * values, closures; and the heap that their memory comes from.
+/* runtime/object.h -- inside the room: what registers of the VM hold: storages, tensors, tuples, data values,
+ * closures; and the heap that their memory comes from.
  *
  *     rt_object *s = rt_new_storage(heap, 64, err), *t = rt_new_tensor(heap, s, 0, BASE_F32, 1, shape, err);
  *     rt_release(s);           // the tensor keeps it
@@ -8,10 +8,11 @@
  *
  * Objects count their references and make no cycles. Freeing a value frees what it alone refers to, without
  * recursion: a list of any length. Blocks that are freed wait in the heap for the next object of their size,
- * so that a run that has seen its shapes asks the system for nothing. Lifetime: a heap lives until it is
- * closed and its last object is released. Constants belong to the module: they are never counted nor freed,
- * and have no storage. Errors: into the caller's tec_error; a size past the heap's limit is NO_MEMORY.
- * Threads: one at a time for a heap and its objects.
+ * so that a run that has seen its shapes asks the system for nothing. Tensors of a shape that the program
+ * knows wait as they are, with their heads filled, for the next tensor of their layout (runtime/layouts.h).
+ * Lifetime: a heap lives until it is closed and its last object is released. Constants belong to the module:
+ * they are never counted nor freed, and have no storage. Errors: into the caller's tec_error; a size past the
+ * heap's limit is NO_MEMORY. Threads: one at a time for a heap and its objects.
  */
 #ifndef RUNTIME_OBJECT_H
 #define RUNTIME_OBJECT_H
@@ -51,12 +52,14 @@ typedef struct {
     char *data;
     rt_mirror *mirror; /* NULL: no device has touched it */
     bool fresh;        /* nothing has been written into it; only programs with kernels of a device tell */
+    int32_t ready;     /* the layout of the tensor in its block; 0: none, or it was extended */
 } rt_storage_object;
 
 typedef struct {
     rt_object head;
     rt_storage_object *storage; /* NULL: a constant */
     int64_t bytes;
+    int32_t layout;  /* the number of its element type and extents (runtime/layouts.h); 0: none */
     DLTensor tensor; /* compact, over `shape` */
     int64_t shape[];
 } rt_tensor_object;
@@ -70,8 +73,8 @@ typedef struct {
     rt_object *part[];
 } rt_node_object;
 
-/* max_bytes: of all objects together; 0: no limit. */
-rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err);
+/* max_bytes: of all objects together; 0: no limit. Layouts are 1 to n_layouts. */
+rt_heap *rt_heap_new(int64_t max_bytes, int32_t n_layouts, tec_error *err);
 void rt_heap_close(rt_heap *heap);
 int64_t rt_heap_bytes(const rt_heap *heap); /* of the objects that live */
 /* Bytes in other memory count as those of objects do, until they are given back. */
@@ -95,6 +98,12 @@ rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base
  * one block. Refuses negative extents. */
 rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t rank, const int64_t *shape,
                         tec_error *err);
+/* The same for a tensor of this layout, without more room. */
+rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t rank, const int64_t *shape,
+                        tec_error *err);
+/* One that was freed and waits for this; NULL: there is none, or it would pass the limit. Looks at nothing
+ * that rt_new_known is told besides. */
+rt_object *rt_take_ready(rt_heap *heap, int32_t layout);
 /* The same elements with another shape, or the first of them; refuses a shape of more. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
 /* Whether rt_new_row shares the memory of the tensor; a row that there is not counts as shared. */

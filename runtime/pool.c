@@ -368,6 +368,7 @@ int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t coun
     return rt_pool_run(pool, body, user, count, max_workers, false);
 }
 
+/* Runs in this thread alone where there is nobody else, or where others are not allowed. */
 int32_t rt_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers,
                     bool backwards)
 {

@@ -2,9 +2,9 @@
  *
  *     rt_pool_run(pool, body, user, n, 0, turn % 2);
  *
- * Each worker has the same range of 0..n in every loop of n. Forwards it takes the slices of its range from the
- * first one on, backwards from the last one. A loop that reads more than a core's cache holds finds there what the
- * loop before has read last. Errors and threads: as for tec_pool_run.
+ * Each worker has the same range of 0..n in every loop of n. Forwards it takes the slices of its range from
+ * the first one on, backwards from the last one. A loop that reads more than a core's cache holds finds there
+ * what the loop before has read last. Errors and threads: as for tec_pool_run.
  */
 #ifndef RUNTIME_POOL_H
 #define RUNTIME_POOL_H

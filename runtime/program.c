@@ -151,6 +151,43 @@ static bool make_constants(tec_program *program, tec_error *err)
     return program->constants != NULL;
 }
 
+/* Kernels of the host alone: where others may run on a device, each argument may have to be copied first; a
+ * rival is chosen at each call. */
+static bool fix_calls(tec_program *program, rt_layouts *layouts, tec_error *err)
+{
+    const rt_module_desc *desc = program->desc;
+    bool can = !program->on_device && !program->options.run.rivals;
+
+    program->fixed = rt_arena_alloc(&program->arena, desc->n_functions, sizeof *program->fixed, err);
+    for (int32_t i = 0; can && program->fixed && i < desc->n_functions; i++)
+        if (!rt_fix_call(&program->arena, program->module, i, layouts, &program->fixed[i], err))
+            return false;
+    return program->fixed != NULL;
+}
+
+/* Numbers for the shapes of types, of kernels' parameters, and of constants that have one of them. A tensor
+ * with a number begins at a multiple of 64 bytes. */
+static bool number_layouts(tec_program *program, rt_layouts *layouts, tec_error *err)
+{
+    const rt_program_desc *d = program->program;
+
+    program->layouts = rt_arena_alloc(&program->arena, d->n_types, sizeof *program->layouts, err);
+    for (int32_t i = 0; program->layouts && i < d->n_types; i++)
+        if (d->types[i].kind == RT_TYPE_TENSOR)
+            program->layouts[i] =
+                rt_layout_add(layouts, d->types[i].dtype, d->types[i].rank, d->types[i].extents);
+    if (!program->layouts || !fix_calls(program, layouts, err))
+        return false;
+    for (int32_t i = 0; i < program->desc->n_constants; i++) {
+        rt_tensor_object *constant = rt_as_tensor(program->constants[i]);
+
+        if ((uintptr_t)constant->tensor.data % 64 == 0)
+            constant->layout = rt_layout_find(layouts, constant->tensor.dtype, constant->tensor.ndim,
+                                              constant->tensor.shape);
+    }
+    return true;
+}
+
 /* Which registers of each function hold objects. One bit for each register: when a call ends, those with a
  * bit are released. */
 static bool mark_objects(tec_program *program, tec_error *err)
@@ -172,35 +209,24 @@ static bool mark_objects(tec_program *program, tec_error *err)
     return program->objects != NULL;
 }
 
-/* Kernels of the host alone: where others may run on a device, each argument may have to be copied first; a
- * rival is chosen at each call. */
-static bool fix_calls(tec_program *program, tec_error *err)
-{
-    const rt_module_desc *desc = program->desc;
-    bool can = !program->on_device && !program->options.run.rivals;
-
-    program->fixed = rt_arena_alloc(&program->arena, desc->n_functions, sizeof *program->fixed, err);
-    for (int32_t i = 0; can && program->fixed && i < desc->n_functions; i++)
-        if (!rt_fix_call(&program->arena, program->module, i, &program->fixed[i], err))
-            return false;
-    return program->fixed != NULL;
-}
-
 /* dims and args are for one kernel's call at a time. */
 static bool set_up(tec_program *program, tec_error *err)
 {
+    rt_layouts *layouts = rt_arena_alloc(&program->arena, 1, sizeof *layouts, err);
+
     program->dims = rt_arena_alloc(&program->arena, RT_MAX_SYMBOLS, sizeof *program->dims, err);
     program->args = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->args, err);
     program->turns = rt_arena_alloc(&program->arena, program->desc->n_functions, sizeof *program->turns, err);
-    program->heap = rt_heap_new(program->options.max_bytes, err);
     if (program->options.run.profile &&
         !(program->profile = rt_vm_profile_new(&program->arena, program->desc->n_functions, err)))
         return false;
     program->tensors = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->tensors, err);
     for (int32_t i = 0; i < program->desc->n_functions; i++)
         program->on_device = program->on_device || program->desc->functions[i].device;
-    return program->dims && program->args && program->turns && program->tensors && program->heap &&
-           make_constants(program, err) && mark_objects(program, err) && fix_calls(program, err) &&
+    return program->dims && program->args && program->turns && program->tensors && layouts &&
+           make_constants(program, err) && mark_objects(program, err) &&
+           number_layouts(program, layouts, err) &&
+           (program->heap = rt_heap_new(program->options.max_bytes, layouts->n, err)) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);
 }

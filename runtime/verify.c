@@ -351,13 +351,21 @@ static bool check_packed(const checker *self, const int32_t *words)
     return all_numbers(self, dims);
 }
 
-/* Extents of a tensor that is made: so many as its type has. */
+/* Extents of a tensor that is made: so many as its type has. Where they are numbers in the code, they are
+ * those of the type, if the type knows them: a kernel that takes this type relies on it (runtime/layouts.h).
+ */
 static bool check_extents(const checker *self, int32_t r, const int32_t *list, bool numbers)
 {
     if (!is_kind(self, r, RT_TYPE_TENSOR) || (numbers && !all_numbers(self, list)))
         return false;
-    return list[0] == type_of(self, r)->rank ||
-           REFUSE(self, "%d extents; r%d has %d", (int)list[0], (int)r, (int)type_of(self, r)->rank);
+    const rt_type_desc *type = type_of(self, r);
+    if (list[0] != type->rank)
+        return REFUSE(self, "%d extents; r%d has %d", (int)list[0], (int)r, (int)type->rank);
+    for (int32_t d = 0; d < type->rank && !numbers; d++)
+        if (type->extents[d] >= 0 && list[1 + d] != type->extents[d])
+            return REFUSE(self, "extent %d is %d; r%d has %lld", (int)d, (int)list[1 + d], (int)r,
+                          (long long)type->extents[d]);
+    return true;
 }
 
 static bool check_copy(const checker *self, const int32_t *w)

@@ -415,13 +415,18 @@ static bool launch(run *self, int32_t function)
     return good || fail_inner(self);
 }
 
-/* Whether the argument is as its words say; *words then points to those of the next argument. What is wrong
- * with an argument, check_argument finds out. */
+/* Whether the argument is as its words say; *words then points to those of the next argument. A tensor of the
+ * parameter's layout has its extents and alignment. What is wrong with an argument, check_argument finds out.
+ */
 static bool fits(const int64_t **words, const rt_tensor_object *tensor)
 {
-    const int64_t flags = *(*words)++, alignment = flags >> RT_FIXED_ALIGNMENT;
+    const int64_t flags = *(*words)++, alignment = (uint32_t)(flags >> RT_FIXED_ALIGNMENT);
     int64_t differs = 0;
 
+    if (tensor->layout && tensor->layout == flags >> RT_FIXED_LAYOUT) {
+        *words += flags & RT_FIXED_RANK;
+        return tensor->storage || !(flags & RT_FIXED_OUTPUT);
+    }
     for (int64_t d = 0; d < (flags & RT_FIXED_RANK); d++)
         differs |= *(*words)++ ^ tensor->shape[d];
     return !differs && !(alignment && (uintptr_t)tensor->tensor.data & (uintptr_t)(alignment - 1)) &&
@@ -508,31 +513,49 @@ APART bool alloc_storage(run *self, const int32_t *words)
     return set_new(self, words[1], storage);
 }
 
+/* The layout of what an instruction with numbers makes: that of the register's type, whose extents the
+ * verifier has compared with the numbers. */
+IN_LOOP int32_t layout_made(const run *self, const int32_t *words)
+{
+    return self->p->layouts[self->f->registers[words[1]]];
+}
+
 /* Extents and offset are numbers in the code, or registers. */
 static bool alloc_tensor(run *self, const int32_t *words)
 {
     bool in_registers = words[0] == RT_ALLOC_TENSOR_REG;
     const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
     int64_t shape[RT_MAX_RANK];
-
-    for (int32_t d = 0; d < type->rank; d++)
-        shape[d] = in_registers ? self->r[words[5 + d]].i : words[5 + d];
-    return set_new(self, words[1],
-                   rt_new_tensor(self->p->heap, self->r[words[2]].o,
-                                 in_registers ? self->r[words[3]].i : words[3], type->dtype, type->rank,
-                                 shape, self->inner));
-}
-
-/* Extents are numbers in the code, or registers. */
-static bool new_tensor(run *self, const int32_t *words)
-{
-    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
-    int64_t shape[RT_MAX_RANK];
     rt_object *made;
 
     for (int32_t d = 0; d < type->rank; d++)
+        shape[d] = in_registers ? self->r[words[5 + d]].i : words[5 + d];
+    made = rt_new_tensor(self->p->heap, self->r[words[2]].o, in_registers ? self->r[words[3]].i : words[3],
+                         type->dtype, type->rank, shape, self->inner);
+    if (made && !in_registers)
+        rt_as_tensor(made)->layout = layout_made(self, words);
+    return set_new(self, words[1], made);
+}
+
+/* Extents are numbers in the code, or registers. */
+static rt_object *make_whole(run *self, const int32_t *words, int32_t layout)
+{
+    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    int64_t shape[RT_MAX_RANK];
+
+    for (int32_t d = 0; d < type->rank; d++)
         shape[d] = words[0] == RT_NEW_TENSOR_REG ? self->r[words[3 + d]].i : words[3 + d];
-    made = rt_new_whole(self->p->heap, 0, type->dtype, type->rank, shape, self->inner);
+    return rt_new_known(self->p->heap, layout, type->dtype, type->rank, shape, self->inner);
+}
+
+/* A tensor that waits in the heap needs no look at the type nor at the extents, whose lines are far away in a
+ * program that streams its weights. */
+static bool new_tensor(run *self, const int32_t *words)
+{
+    int32_t layout = words[0] == RT_NEW_TENSOR ? layout_made(self, words) : 0;
+    rt_object *made = layout ? rt_take_ready(self->p->heap, layout) : NULL;
+
+    made = made ? made : make_whole(self, words, layout);
     if (made)
         rt_as_tensor(made)->storage->fresh = true;
     return set_new(self, words[1], made);

@@ -39,6 +39,7 @@ struct tec_program {
     rt_arena arena;
     rt_object **constants;
     int32_t *classes;   /* of types */
+    int32_t *layouts;   /* of types (runtime/layouts.h) */
     uint64_t **objects; /* for each function: which registers hold objects, as bits */
     int64_t *dims;      /* of a kernel or of dimension code */
     void **args;

@@ -413,6 +413,38 @@ Test(bytecode, a_tensor_and_its_storage_may_be_made_at_once)
     refuses_whole(vector, "word 33 (new_tensor_reg): r1 is of the wrong kind");
 }
 
+/* A kernel that takes vectors of three elements takes such a register's tensor without a look at its extents.
+ */
+Test(bytecode, a_tensor_has_the_extents_of_its_type)
+{
+    static const int64_t three[] = {3};
+    static const int32_t right[] = {RT_NEW_TENSOR, 9, 1, 3}, wrong[] = {RT_NEW_TENSOR, 9, 1, 4};
+    static const int32_t frees[] = {RT_FREE, 0, RT_FREE, 0, RT_FREE, 0, RT_FREE, 0};
+    rt_type_desc known[N_TYPES];
+    rt_function_desc kernel;
+    program p;
+    float first = 0;
+
+    for (int k = 0; k < 2; k++) {
+        tec_module_free(load_of_three(&p, &kernel, 9));
+        memcpy(known, types, sizeof known);
+        known[VECTOR].extents = three;
+        p.m.program.types = known;
+        memcpy(p.code + 33, k ? wrong : right, sizeof right);
+        memcpy(p.code + 37, frees, sizeof frees);
+        if (k) {
+            cr_assert(!rt_program_check(&p.m, &err));
+            cr_assert(strstr(err.text, "word 33 (new_tensor): extent 0 is 4; r9 has 3"), "%s", err.text);
+            continue;
+        }
+        tec_module *m = rt_module_from_memory(&p.m, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
+        cr_assert(m, "%s", err.text);
+        cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+        cr_assert_float_eq(first, 5, 0);
+        tec_module_free(m);
+    }
+}
+
 Test(bytecode, several_objects_are_freed_at_once)
 {
     static const int32_t number[] = {RT_NEW_TENSOR_REG, 9, 1, 5, RT_FREE, 2, 3, 7, RT_FREE, 2, 3, 3},
@@ -433,21 +465,23 @@ Test(bytecode, some_kernels_have_no_fixed_calls)
     program p;
     rt_arena arena = {0};
     rt_fixed_call *call = NULL;
+    rt_layouts layouts = {0};
     tec_module *m = load_of_three(&p, &kernel, 9);
 
-    cr_assert(rt_fix_call(&arena, m, 0, &call, &err));
-    cr_assert(call && call->n_params == 3 && call->words[0] == (1 | RT_FIXED_OUTPUT) && call->words[1] == 3);
+    cr_assert(rt_fix_call(&arena, m, 0, &layouts, &call, &err));
+    cr_assert(call && call->n_params == 3 && call->words[1] == 3);
+    cr_assert_eq(call->words[0], 1 | RT_FIXED_OUTPUT | (int64_t)1 << RT_FIXED_LAYOUT);
     tec_module_free(m);
     set_up(&p);
     m = load(&p); /* with a symbol */
-    cr_assert(rt_fix_call(&arena, m, 0, &call, &err) && !call);
+    cr_assert(rt_fix_call(&arena, m, 0, &layouts, &call, &err) && !call);
     tec_module_free(m);
     kernel.params = output_first;
     kernel.n_params = 2;
     const rt_module_desc alone_in_it = {.target = "test", .functions = &kernel, .n_functions = 1};
     m = rt_module_from_memory(&alone_in_it, &(rt_memory_code){.resolve = resolve_three}, 0, &err);
     cr_assert(m, "%s", err.text);
-    cr_assert(rt_fix_call(&arena, m, 0, &call, &err) && !call);
+    cr_assert(rt_fix_call(&arena, m, 0, &layouts, &call, &err) && !call);
     tec_module_free(m);
     rt_arena_free(&arena);
 }

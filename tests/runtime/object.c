@@ -10,7 +10,7 @@ static tec_error err;
 /* The bytes that the heap counts for a storage of so many. */
 static int64_t block_of(int64_t bytes)
 {
-    rt_heap *heap = rt_heap_new(0, &err);
+    rt_heap *heap = rt_heap_new(0, 0, &err);
     rt_object *storage = rt_new_storage(heap, bytes, &err);
 
     cr_assert(storage, "%s", err.text);
@@ -42,7 +42,7 @@ Test(object, a_block_is_at_most_an_eighth_too_large)
 
 Test(object, what_no_block_can_hold_is_refused)
 {
-    rt_heap *heap = rt_heap_new(0, &err);
+    rt_heap *heap = rt_heap_new(0, 0, &err);
 
     cr_assert(!rt_new_storage(heap, INT64_MAX / 4, &err));
     cr_assert_eq(err.status, TEC_NO_MEMORY);
@@ -53,7 +53,7 @@ Test(object, what_no_block_can_hold_is_refused)
 /* A view holds the storage, in whose block the tensor lay. */
 Test(object, a_view_outlives_a_tensor_in_the_block_of_its_storage)
 {
-    rt_heap *heap = rt_heap_new(0, &err);
+    rt_heap *heap = rt_heap_new(0, 0, &err);
     int64_t shape[] = {2, 16}, row[] = {16}, negative[] = {2, -1}, huge[] = {INT64_MAX / 2, 16};
     rt_object *whole = rt_new_whole(heap, 0, BASE_F32, 2, shape, &err);
     float *data = rt_as_tensor(whole)->tensor.data;
@@ -80,7 +80,7 @@ Test(object, a_view_outlives_a_tensor_in_the_block_of_its_storage)
 Test(object, a_tensor_that_grows_is_copied_seldom)
 {
     enum { ROWS = 5000, WIDTH = 24 };
-    rt_heap *heap = rt_heap_new(0, &err);
+    rt_heap *heap = rt_heap_new(0, 0, &err);
     int64_t shape[] = {1, WIDTH};
     rt_object *s = rt_new_storage(heap, WIDTH * 4, &err),
               *row = rt_new_tensor(heap, s, 0, BASE_F32, 2, shape, &err);
@@ -95,5 +95,39 @@ Test(object, a_tensor_that_grows_is_copied_seldom)
               (long long)rt_heap_count(heap)->copied);
     rt_release(all);
     rt_release(row);
+    rt_heap_close(heap);
+}
+
+/* A tensor of a layout comes back with its head, but not after it was extended, nor past the limit. */
+Test(object, tensors_of_a_layout_wait_for_the_next_one)
+{
+    enum { LAYOUT = 2 };
+    rt_heap *heap = rt_heap_new(2048, LAYOUT, &err);
+    int64_t shape[] = {1, 8}, large[] = {400};
+    rt_object *first = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err),
+              *row = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err);
+    int64_t from_system = rt_heap_count(heap)->from_system, bytes = rt_heap_bytes(heap);
+
+    cr_assert(first && row && first != row);
+    memset(rt_as_tensor(row)->tensor.data, 0, 32);
+    rt_release(first);
+    cr_assert_eq(rt_heap_bytes(heap), bytes / 2);
+    rt_object *again = rt_take_ready(heap, LAYOUT);
+    cr_assert_eq(again, first);
+    cr_assert_eq(rt_heap_bytes(heap), bytes);
+    cr_assert_eq(rt_heap_count(heap)->from_system, from_system);
+    cr_assert_eq(rt_as_tensor(again)->layout, LAYOUT);
+    cr_assert_eq(rt_append(heap, again, row, &err), again);
+    cr_assert_eq(rt_as_tensor(again)->layout, 0);
+    rt_release(again);
+    cr_assert(!rt_take_ready(heap, LAYOUT));
+    again = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err);
+    rt_release(again);
+    rt_object *other = rt_new_whole(heap, 0, BASE_F32, 1, large, &err);
+    cr_assert(other, "%s", err.text);
+    cr_assert(!rt_take_ready(heap, LAYOUT)); /* past the limit */
+    rt_release(other);
+    rt_release(row);
+    cr_assert_eq(rt_heap_bytes(heap), 0);
     rt_heap_close(heap);
 }

@@ -53,8 +53,8 @@ Test(pool, runs_each_iteration_once_for_every_length)
     tec_pool_free(p);
 }
 
-/* The order in which the caller, worker 0, gets the slices of its own range. Worker 1 is slow, so that it takes
- * none of them. */
+/* The order in which the caller, worker 0, gets the slices of its own range. Worker 1 is slow, so that it
+ * takes none of them. */
 typedef struct {
     tally all;
     int64_t begin[8];
