@@ -13,6 +13,15 @@
  * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing
  * waits for itself. A group stands where its last operator stood. Nor does it grow past what a kernel may
  * hold (graph/terms.h).
+ *
+ * In a program, where each kernel is an instruction, the results of a body may have one reader besides. An
+ * element-wise group then gives two results, as in the step of an LSTM, whose state is both read and
+ * returned:
+ *
+ *     v1 = mul(f, c)   v2 = tanh(v1)   v3 = mul(o, v2)   output v3, v1
+ *     =>  v3, v1 = group "mul_tanh_mul" { ... }   output v3, v1
+ *
+ * Nothing but the body's end waits for v1, so v1 may come as late as v3.
  */
 #include "graph/pass.h"
 #include "graph/plan.h"
@@ -28,6 +37,7 @@ typedef struct {
     const graph_node *anchor; /* the complex operator, or NULL */
     const op_type *shape;     /* of a complex group: what its epilogue must keep */
     bool joins;               /* a concatenation is among the nodes */
+    base_vec given;           /* graph_value *: results besides that of the last node */
 } group;
 
 typedef struct {
@@ -62,9 +72,13 @@ static bool same_shape(const op_type *left, const op_type *right)
     return left->n == right->n;
 }
 
-/* Whether `node`, which reads the result of the group, may become part of the group's kernel. */
+/* Whether `node`, which reads the result of the group, may become part of the group's kernel. With a second
+ * result all results have one shape, so that the kernel has one set of loops for them. */
 static bool fits(const group *self, const graph_node *node, op_kind kind_so_far)
 {
+    if (self->given.n)
+        return kind_so_far == OP_INJECTIVE && node->op->scalar &&
+               same_shape(&((const graph_value *)self->given.at[0])->type, &node->out[0]->type);
     switch (self->kind) {
     case OP_INJECTIVE:
         return kind_so_far == OP_INJECTIVE || (kind_so_far == OP_REDUCTION && !self->joins) ||
@@ -86,6 +100,8 @@ static void join(tec_context *cx, state *st, group *into, group *from)
         base_push(cx, &into->nodes, from->nodes.at[i]);
         base_map_put(cx, &st->groups, from->nodes.at[i], into);
     }
+    for (int i = 0; i < from->given.n; i++)
+        base_push(cx, &into->given, from->given.at[i]);
     into->joins = into->joins || from->joins;
     if (from->kind == OP_COMPLEX) {
         into->kind = OP_COMPLEX;
@@ -103,6 +119,28 @@ static bool only_reader(const state *st, const graph_node *node, const graph_val
     for (int k = 0; k < node->n_in; k++)
         n += node->in[k] == value;
     return graph_uses(&st->uses, value) == n || BASE_PLANT_ON(st->m->cx, fuse_readers);
+}
+
+/* The value is a result of the body as well, and nobody else reads it. A loop's body gives its results to the
+ * next iteration, so a state of the loop that is read and carried counts. */
+static bool is_result(const state *st, const graph_body *body, const graph_node *node,
+                      const graph_value *value)
+{
+    int n = 0;
+
+    for (int i = 0; i < body->outputs.n; i++)
+        n += body->outputs.at[i] == value;
+    for (int k = 0; n && k < node->n_in; k++)
+        n += node->in[k] == value;
+    return n && graph_uses(&st->uses, value) == n;
+}
+
+/* Whether the node joins the group that makes the value although the value is a result of the body. */
+static bool may_give(const state *st, const group *self, const group *from, const graph_node *node,
+                     const graph_value *value)
+{
+    return st->program && self->kind == OP_INJECTIVE && from->kind == OP_INJECTIVE && node->op->scalar &&
+           same_shape(&value->type, &node->out[0]->type) && is_result(st, self->body, node, value);
 }
 
 /* Terms that operand k adds where what makes it is joined; 1 otherwise, a load. */
@@ -155,11 +193,17 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
         group *p = before ? base_map_get(&st->groups, before) : NULL;
 
-        if (!p || p == g || p->body != body || !can_join(st, before) || !only_reader(st, node, node->in[k]) ||
-            p->nodes.n + g->nodes.n >= MOST_OPERATORS)
+        if (!p || p == g || p->body != body || !can_join(st, before) ||
+            p->nodes.n + g->nodes.n >= MOST_OPERATORS || (g->given.n && p->kind != OP_INJECTIVE))
             continue;
-        if (fits(p, node, g->kind) && terms_with(st, node, reads, own, g, p) <= GRAPH_MOST_TERMS)
+        bool gives = !only_reader(st, node, node->in[k]);
+        if (gives && !may_give(st, g, p, node, node->in[k]))
+            continue;
+        if (fits(p, node, g->kind) && terms_with(st, node, reads, own, g, p) <= GRAPH_MOST_TERMS) {
             join(cx, st, g, p);
+            if (gives)
+                base_push(cx, &g->given, node->in[k]);
+        }
     }
     int64_t *terms = base_new(cx, int64_t);
     *terms = terms_with(st, node, reads, own, g, NULL);
@@ -222,7 +266,7 @@ static graph_value *inner_value(graph_rewrite *rw, making *mk, const graph_value
 }
 
 /* The node goes into the group's body, so rw->body is that body while it is copied. Its result is known
- * inside alone: nobody outside reads it, or it would not have been joined. */
+ * inside; make_group tells the body outside of those that the group gives. */
 static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
 {
     graph_body *outer = rw->body;
@@ -237,27 +281,33 @@ static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
 }
 
 /* Makes the node of a finished group at the place of its last operator. Values from outside become operands
- * of the group and inputs of its body. */
+ * of the group and inputs of its body. The last operator's result is the first one. */
 static bool make_group(graph_rewrite *rw, const group *self, const graph_node *last)
 {
     tec_context *cx = rw->cx;
     making mk = {.body = base_new(cx, graph_body)};
+    int n = 1 + self->given.n;
+    graph_value **result = base_array(cx, graph_value *, n);
+    op_type *type = base_array(cx, op_type, n);
 
     mk.body->outer = rw->body;
     for (int i = 0; i < self->nodes.n; i++)
         copy_inside(rw, &mk, self->nodes.at[i]);
-    base_push(cx, &mk.body->outputs, base_map_get(&mk.inner, last->out[0]));
-
+    for (int k = 0; k < n; k++) {
+        result[k] = k ? self->given.at[k - 1] : last->out[0];
+        type[k] = result[k]->type;
+        base_push(cx, &mk.body->outputs, base_map_get(&mk.inner, result[k]));
+    }
     base_set_where(cx, self->anchor ? self->anchor->loc : last->loc);
-    graph_node *node =
-        graph_node_new(cx, GRAPH_GROUP, group_name(cx, self), (graph_value *const *)mk.operands.at,
-                       mk.operands.n, &last->out[0]->type, 1);
+    graph_node *node = graph_node_new(cx, GRAPH_GROUP, group_name(cx, self),
+                                      (graph_value *const *)mk.operands.at, mk.operands.n, type, n);
     node->body = base_array(cx, graph_body *, 1);
     node->body[0] = mk.body;
     node->n_bodies = 1;
     node->impl = self->anchor ? self->anchor->impl : NULL;
     base_push(cx, &rw->body->nodes, node);
-    graph_replace(rw, last->out[0], node->out[0]);
+    for (int k = 0; k < n; k++)
+        graph_replace(rw, result[k], node->out[BASE_PLANT_ON(cx, fuse_results) ? n - 1 - k : k]);
     return true;
 }
 

@@ -166,3 +166,66 @@ Test(fuse, chains_of_activations_stay_short)
     base_add(cx, &t, "output \"y\" v8\n");
     FUSES(base_text_str(cx, &t), "a0+a1+a2+a3 a4+a5+a6+a7");
 }
+
+/* ---- programs, for the VM ---- */
+
+#define STATE(between, results)                                                                              \
+    "input v0: f32[n]\ninput v1: f32[n]\nv2: f32[n] = op mul \"m\"(v0, v1)\n" between                        \
+    "v3: f32[n] = op tanh \"t\"(v2)\nv4: f32[n] = op mul \"h\"(v3, v1)\n" results
+
+/* The graph after fusion, with the results of its groups: "m+t+h:2" has two. */
+static const char *program_steps(const char *text)
+{
+    graph_module *module = lines(text);
+    base_text t = {0};
+
+    module->for_vm = true;
+    module = graph_fuse(module, any_target());
+    cr_assert(graph_verify(module), "%s", tec_context_error(cx));
+    const graph_body *body = main_body(module);
+    for (int i = 0; i < body->nodes.n; i++)
+        base_addf(cx, &t, "%s%s:%d", i ? " " : "", ((const graph_node *)body->nodes.at[i])->name,
+                  ((const graph_node *)body->nodes.at[i])->n_out);
+    return base_text_str(cx, &t);
+}
+
+/* As the state of an LSTM, of which the output is made. */
+Test(fuse, a_program_gives_a_value_besides_what_is_made_of_it)
+{
+    cr_expect_str_eq(program_steps(STATE("", "output \"y\" v4\noutput \"z\" v2\n")), "m+t+h:2");
+    cr_expect_str_eq(program_steps(STATE("", "output \"y\" v2\noutput \"z\" v4\noutput \"w\" v3\n")),
+                     "m+t+h:3");
+    cr_expect_str_eq(steps(STATE("", "output \"y\" v4\noutput \"z\" v2\n")), "m t+h");
+}
+
+/* A kernel with both results would wait for the sum of the first one. */
+Test(fuse, a_program_does_not_give_what_another_node_reads)
+{
+    cr_expect_str_eq(program_steps(STATE("v5: f32[1] = op reduce_sum \"s\"(v2) @axes([0])\n",
+                                         "output \"y\" v4\noutput \"z\" v2\noutput \"w\" v5\n")),
+                     "m:1 s:1 t+h:1");
+}
+
+/* The loops of the kernel are those of one shape. */
+Test(fuse, a_program_gives_values_of_one_shape)
+{
+    cr_expect_str_eq(
+        program_steps(
+            "input v0: f32[4, n]\ninput v1: f32[1, n]\nv2: f32[1, n] = op exp \"e\"(v1)\nv3: f32[4, n] = "
+            "op add \"a\"(v0, v2)\noutput \"y\" v2\noutput \"z\" v3\n"),
+        "e:1 a:1");
+}
+
+/* Tiles of a product are for one result. */
+Test(fuse, a_program_gives_no_value_besides_a_product)
+{
+    for (int first = 0; first < 2; first++)
+        cr_expect_str_eq(program_steps(base_format(
+                             cx,
+                             "input v0: f32[8, 8]\ninput v1: f32[8, 8]\n"
+                             "v2: f32[8, 8] = op matmul \"p\"(v0, v1)\nv3: f32[8, 8] = op exp \"e\"(v0)\n"
+                             "v4: f32[8, 8] = op neg \"n\"(v3)\nv5: f32[8, 8] = op add \"a\"(v%d, v%d)\n"
+                             "output \"y\" v3\noutput \"z\" v5\n",
+                             first ? 4 : 2, first ? 2 : 4)),
+                         first ? "p:1 e+n+a:2" : "e+n:2 p+a:1");
+}
