@@ -22,6 +22,7 @@ extern const int graph_n_passes;
 
 /* functions, `if` and `match` give the parts of their tuples, loops and scans carry them */
 graph_pass_fn graph_unpack_tuples;
+graph_pass_fn graph_inline; /* calls of small functions become the functions' nodes */
 /* operators that change nothing disappear; a chain of reshapes or of transposes becomes one */
 graph_pass_fn graph_simplify;
 /* a batch normalisation goes into the convolution before it; without one it becomes a multiplication and an

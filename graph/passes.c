@@ -9,6 +9,7 @@
  * leave them behind, and fusion comes last: it sees each value's true uses. */
 const graph_pass graph_passes[] = {
     {"unpack-tuples", graph_unpack_tuples, "give the parts of tuples as several results"},
+    {"inline", graph_inline, "put small functions in the place of their calls"},
     {"simplify", graph_simplify, "drop identities, merge chains of reshapes and transposes"},
     {"share-common", graph_share_common, "compute equal expressions once"},
     {"fold-batch-norm", graph_fold_batch_norm, "fold batch normalisation into convolutions"},

@@ -39,7 +39,7 @@ typedef struct {
 } tec_program_options;
 
 /* An instance runs one function of the module's program and owns the memory of its values. function NULL: the
- * first function. */
+ * first function, which is `main`. A small function may be gone, put in the place of its calls. */
 TEC_API TEC_GIVE tec_program *tec_program_new(TEC_KEEP tec_module *module, const char *function,
                                               const tec_program_options *options, tec_error *err);
 TEC_API void tec_program_free(TEC_TAKE tec_program *program);

@@ -37,7 +37,7 @@ if [ -n "${TEC_UPDATE:-}" ]; then
     rm -f "$golden"/*.graph
     cp "$dir"/found/*.graph "$golden"
 fi
-for stage in read unpack-tuples simplify share-common fold-batch-norm remove-dead layout choose fold-constants fuse plan coalesce; do
+for stage in read unpack-tuples inline simplify share-common fold-batch-norm remove-dead layout choose fold-constants fuse plan coalesce; do
     [ -s "$dir/found/$stage.graph" ] || { echo "golden: the pass $stage changed nothing"; exit 1; }
 done
 diff -r "$golden" "$dir/found" -x passes.tecp || { echo "golden: TEC_UPDATE=1 $0 takes these lines over"; exit 1; }
