@@ -105,7 +105,7 @@ static bool plan(builder *self)
         return false;
     graph_module *before = self->m;
     if (program && !self->o->unoptimised)
-        self->m = graph_coalesce(self->m);
+        self->m = graph_coalesce(self->m, self->o->coalesce_small);
     return self->m && (self->m == before || dump(self, "coalesce", self->m));
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     /* No pass runs, each operator is a kernel, nothing shares memory: what optimised programs are held
      * against. Of programs only. */
     bool unoptimised;
+    bool coalesce_small;   /* small tensors share storages too: random programs have few others */
     graph_watch_fn *watch; /* sees what dump_graph writes; may be NULL */
     void *watch_user;
 } graph_build_options;

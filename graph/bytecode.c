@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "graph/coalesce.h"
 #include "graph/describe.h"
 #include "graph/entry.h"
 #include "graph/node.h"
@@ -100,6 +101,43 @@ static bool emit_whole(graph_code *code, const graph_node *node)
     return true;
 }
 
+static bool same_tensor(const op_type *left, const op_type *right)
+{
+    bool same = left->n == right->n && base_dtype_same(left->dtype, right->dtype);
+
+    for (int d = 0; same && d < left->n; d++)
+        same = ir_same(left->dim[d], right->dim[d]);
+    return same;
+}
+
+/* Whether a tensor of this type is made behind the node of this index. The heap gives it the memory of one
+ * that was freed before (runtime/layouts.h). */
+static bool is_made_behind(const graph_body *body, int index, const op_type *type)
+{
+    for (index++; index < body->nodes.n; index++) {
+        const graph_node *node = body->nodes.at[index];
+
+        if (node->kind == GRAPH_ALLOC_TENSOR && same_tensor(&node->out[0]->type, type))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the value, which is not needed any more, is left to the end of the frame: that is near, and frees
+ * all that the frame holds without an instruction for each. A tensor keeps the whole storage that it lies in.
+ */
+static bool waits_for_end(const graph_code *code, const graph_body *body, int index, const graph_value *value)
+{
+    int64_t bytes;
+
+    if (!code->ends || code->unoptimised || graph_type_of(value).kind != GRAPH_TENSOR ||
+        is_made_behind(body, index, &value->type))
+        return false;
+    while (value->node && value->node->kind == GRAPH_ALLOC_TENSOR)
+        value = value->node->in[0];
+    return ir_is_int(graph_type_bytes(code->cx, &value->type), &bytes) && bytes <= GRAPH_SMALL_BYTES;
+}
+
 /* In a storage; the storage's own register is done with when no other tensor lies there. */
 static bool emit_tensor(graph_code *code, const graph_body *body, int index)
 {
@@ -120,7 +158,7 @@ static bool emit_tensor(graph_code *code, const graph_body *body, int index)
     if (offset)
         graph_code_put(code, at);
     graph_code_list(code, extent, type->n);
-    if (offset && !is_read_behind(body, index, node->in[0]))
+    if (offset && !is_read_behind(body, index, node->in[0]) && !waits_for_end(code, body, index, node->in[0]))
         graph_code_free(code, of);
     return true;
 }
@@ -397,7 +435,10 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
     case GRAPH_ALLOC_TENSOR: return emit_tensor(code, body, index);
     case GRAPH_INVOKE: return emit_invoke(code, node);
     case GRAPH_APPEND: emit_append(code, node); break;
-    case GRAPH_KILL: graph_code_free(code, graph_code_value(code, node->in[0])); break;
+    case GRAPH_KILL:
+        if (!waits_for_end(code, body, index, node->in[0]))
+            graph_code_free(code, graph_code_value(code, node->in[0]));
+        break;
     case GRAPH_CALL:
     case GRAPH_APPLY: emit_call(code, node, tail); break;
     case GRAPH_IF: return emit_if(code, node, tail);
@@ -458,6 +499,22 @@ static bool is_last(const graph_code *code, const graph_body *body, int index, c
     return true;
 }
 
+/* Whether a node runs no other function and none of its own nodes more than once. */
+static bool is_straight(const graph_node *node)
+{
+    return node->kind != GRAPH_CALL && node->kind != GRAPH_APPLY && node->n_bodies == 0;
+}
+
+/* The first node from which on the body is straight code to its end. */
+static int straight_from(const graph_body *body)
+{
+    int i = body->nodes.n;
+
+    while (i > 0 && is_straight(body->nodes.at[i - 1]))
+        i--;
+    return i;
+}
+
 /* Behind the last node of a function. Constants that are results are loaded here, at the latest. */
 static void put_return(graph_code *code, const graph_body *body)
 {
@@ -474,6 +531,7 @@ static void put_return(graph_code *code, const graph_body *body)
 bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const int32_t *to)
 {
     base_vec facts = {body->facts.at, body->facts.n, body->facts.n};
+    int straight = straight_from(body);
 
     if (!graph_code_check_facts(code, &facts))
         return false;
@@ -481,6 +539,7 @@ bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const 
         const graph_node *node = body->nodes.at[i];
         bool last = tail && is_last(code, body, i, &facts);
 
+        code->ends = tail && i >= straight;
         if (!emit_node(code, body, i, last))
             return false;
         if (last)

@@ -12,7 +12,8 @@
  * graph_plan_places: they share bytes where they do not live at the same time. Tensors that outlive a stretch
  * keep storages of their own, so that a deep recursion holds nothing that it needs no more, and a value in a
  * list pins only itself. A storage is the host's or the device's alone: a tensor that both touch has its own,
- * so that its bytes alone are copied. The storage goes with the last tensor in it (runtime/object.h).
+ * so that its bytes alone are copied. The storage goes with the last tensor in it (runtime/object.h). The
+ * tensors of the example are shown small; in truth small ones keep their own (graph/coalesce.h).
  */
 #include "graph/coalesce.h"
 
@@ -38,6 +39,7 @@ typedef struct {
     base_map tensors; /* graph_node * (alloc_storage and alloc_tensor) -> lodger * that has moved */
     base_map merged;  /* new module: group (old graph_value *) -> the new storage */
     const graph_module *m;
+    bool small; /* small tensors share too */
 } state;
 
 /* ---- lifetimes ---- */
@@ -152,6 +154,16 @@ static const ir_expr *rounded_size(const state *self, const graph_body *body, co
     return ir_simplify(graph_facts_at_start(self->m, body), ir_mul(cx, ir_ceildiv(cx, size, line), line));
 }
 
+/* Whether the tensor keeps its own storage, as it is small (graph/coalesce.h). */
+static bool stays_alone(const state *self, const lodger *of)
+{
+    int64_t bytes;
+
+    return !self->small && of->device <= 0 &&
+           ir_is_int(graph_type_bytes(self->cx, &of->tensor->out[0]->type), &bytes) &&
+           bytes <= GRAPH_SMALL_BYTES;
+}
+
 /* Gives the tensors of one stretch and one device places in one storage; a single one stays where it is. */
 static void settle(state *self, const graph_body *body, lodger *const *of, int n)
 {
@@ -200,7 +212,7 @@ static void note_body(state *self, const graph_body *body)
                 settle(self, body, (lodger *const *)staying[d].at, staying[d].n);
                 staying[d].n = 0;
             }
-        if (!l->escapes && l->place.last >= 0)
+        if (!l->escapes && l->place.last >= 0 && !stays_alone(self, l))
             base_push(self->cx, &staying[l->device > 0], l);
     }
     for (int d = 0; d < 2; d++)
@@ -252,9 +264,9 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     return node->kind == GRAPH_ALLOC_STORAGE ? visit_storage(rw, node, moved) : visit_tensor(rw, node, moved);
 }
 
-graph_module *graph_coalesce(graph_module *module)
+graph_module *graph_coalesce(graph_module *module, bool small)
 {
-    state st = {.cx = module->cx, .m = module};
+    state st = {.cx = module->cx, .m = module, .small = small};
 
     return graph_rewrite_module(module, visit, prepare, &st);
 }

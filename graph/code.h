@@ -31,6 +31,7 @@ typedef struct {
     base_vec constants; /* graph_value * */
     /* of the function that is written */
     graph_words words, registers;
+    bool ends;      /* straight code up to the end of the frame: small values may wait for that end */
     int freed;      /* where the words end with an instruction `free`, its place; -1: they do not */
     base_vec lines; /* rt_line_desc * */
     base_map regs;  /* graph_value *, ir_expr * (symbols) -> register + 1 */

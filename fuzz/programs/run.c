@@ -232,6 +232,7 @@ static bool try_vm(trial *self, bool unoptimised)
     const graph_build_options options = {.target = self->c->target,
                                          .jobs = 1,
                                          .unoptimised = unoptimised,
+                                         .coalesce_small = self->c->index % 2,
                                          .watch = self->c->counts ? watch : NULL,
                                          .watch_user = self};
     graph_module *module = make_module(self, cx, &state);

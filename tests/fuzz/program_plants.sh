@@ -6,6 +6,7 @@ set -e
 cat >"$out/from" <<'END'
 unpack_index 3
 unpack_carried 7
+inline_operand 30
 simplify_perm 17
 common_operand 1
 batch_norm_mean 23
@@ -14,13 +15,14 @@ layout_axes 7
 choose_shared 35
 fold_leaf 7
 fuse_readers 2
+fuse_results 139
 bounded_value 3
 place_possible 6
 plan_kill 0
 plan_view 27
 plan_append 9
-coalesce_lives 1
-coalesce_escapes 28
+coalesce_lives 6
+coalesce_escapes 667
 code_tail 0
 code_known 78
 code_limit 1

@@ -31,7 +31,7 @@ cat >expected <<'TEXT'
 function @main: 2 parameters, 19 registers
   line 4
       0  r2 = get_tag r0
-      3  switch r2 (L8, L53)
+      3  switch r2 (L8, L50)
       8  r3 = get_field r0 0 0
   line 5
      13  r4 = scalar r1
@@ -42,31 +42,29 @@ function @main: 2 parameters, 19 registers
      33  free (r6)
      36  goto L41
      38  r5 = move r3
-     41  free (r3)
-     44  r7 = alloc_adt 0 (r5, r0)
-     50  ret (r7)
-     53  r8 = get_field r0 1 0
-     58  r9 = get_field r0 1 1
+     41  r7 = alloc_adt 0 (r5, r0)
+     47  ret (r7)
+     50  r8 = get_field r0 1 0
+     55  r9 = get_field r0 1 1
   line 7
-     63  r10 = invoke @main (r8, r1)
-     70  free (r8)
-     73  r11 = get_field r10 0 0
-     78  r12 = get_field r10 0 1
-     83  free (r10)
+     60  r10 = invoke @main (r8, r1)
+     67  free (r8)
+     70  r11 = get_field r10 0 0
+     75  r12 = get_field r10 0 1
+     80  free (r10)
   line 8
-     86  r13 = invoke @main (r9, r1)
-     93  free (r9)
-     96  r14 = get_field r13 0 0
-    101  r15 = get_field r13 0 1
-    106  free (r13)
+     83  r13 = invoke @main (r9, r1)
+     90  free (r9)
+     93  r14 = get_field r13 0 0
+     98  r15 = get_field r13 0 1
+    103  free (r13)
   line 9
-    109  r16 = new_tensor (2)
-    113  invoke_packed kernel 1 () (r11, r14, r16)
-    120  free (r11, r14)
-    124  r17 = alloc_adt 1 (r15, r12)
-    130  free (r12, r15)
-    134  r18 = alloc_adt 0 (r16, r17)
-    140  ret (r18)
+    106  r16 = new_tensor (2)
+    110  invoke_packed kernel 1 () (r11, r14, r16)
+    117  r17 = alloc_adt 1 (r15, r12)
+    123  free (r12, r15)
+    127  r18 = alloc_adt 0 (r16, r17)
+    133  ret (r18)
 0 constants
 TEXT
 diff -u expected found
