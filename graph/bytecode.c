@@ -505,12 +505,13 @@ static bool is_straight(const graph_node *node)
     return node->kind != GRAPH_CALL && node->kind != GRAPH_APPLY && node->n_bodies == 0;
 }
 
-/* The first node from which on the body is straight code to its end. */
+/* The first node from which on the body is straight code to its end, which is near. */
 static int straight_from(const graph_body *body)
 {
+    enum { NEAR = 64 };
     int i = body->nodes.n;
 
-    while (i > 0 && is_straight(body->nodes.at[i - 1]))
+    while (i > 0 && body->nodes.n - i < NEAR && is_straight(body->nodes.at[i - 1]))
         i--;
     return i;
 }
