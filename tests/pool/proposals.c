@@ -3,8 +3,8 @@
  * give the same trials.
  *
  * The candidates are built and run by the real measurers; this test replaces only the costs. The way to one
- * of the servers goes through a proxy that holds every upload up for 0.3 s, so that trials which were
- * submitted later, to the other two servers, are answered first.
+ * of the servers goes through a proxy that holds every upload behind the first one up for 0.3 s, so that
+ * trials which were submitted later, to the other two servers, are answered first.
  */
 #include "pool/pool.h"
 #include "tests/autotune/fake.h"
@@ -52,6 +52,10 @@ static const tune_candidate *next_of(const tune_task *task)
     return NULL;
 }
 
+/* The proxy in front of server 0 becomes slow with the first result of that server. If the proxy was slow
+ * from the beginning, the others might have measured all before that first result. */
+static proxy_shared *slow_server;
+
 static void replace_costs(tec_context *cx, const tune_candidate *candidate, tune_result *result)
 {
     cr_assert_eq(result->status, STORE_OK, "%s: %s: %s", result->stage, result->error_kind, result->error);
@@ -62,10 +66,12 @@ static void replace_costs(tec_context *cx, const tune_candidate *candidate, tune
     result->median = fixed.median;
     result->spread = fixed.spread;
     result->anchor = fixed.anchor;
-    if (result->device && strncmp(result->device, "s0/", 3) == 0)
+    if (result->device && strncmp(result->device, "s0/", 3) == 0) {
         front.of_slow++;
-    else
+        slow_server->again = slow_server->fault = PROXY_DELAY;
+    } else {
         front.of_others++;
+    }
 }
 
 static int collect(tune_measurer *m, tec_context *cx, const tune_task *task, tune_result *out, int max,
@@ -190,7 +196,7 @@ Test(proposals, of_a_pool_are_those_of_the_local_measurer, .timeout = 300)
                                                  .devices = 3,
                                                  .tolerance = 1000});
     cr_assert(p, "%s", tec_context_error(fake.cx));
-    slow.shared->again = slow.shared->fault = PROXY_DELAY;
+    slow_server = slow.shared;
     const char *there = tune(cx, pool_measurer(fake.cx, p, pool_target(p), &measuring));
     cr_assert_gt(front.of_slow, 0, "the slow server has measured nothing");
     cr_assert_gt(front.of_others, front.of_slow, "the slow server has not fallen behind");
