@@ -101,15 +101,6 @@ static bool emit_whole(graph_code *code, const graph_node *node)
     return true;
 }
 
-static bool same_tensor(const op_type *left, const op_type *right)
-{
-    bool same = left->n == right->n && base_dtype_same(left->dtype, right->dtype);
-
-    for (int d = 0; same && d < left->n; d++)
-        same = ir_same(left->dim[d], right->dim[d]);
-    return same;
-}
-
 /* Whether a tensor of this type is made behind the node of this index. The heap gives it the memory of one
  * that was freed before (runtime/layouts.h). */
 static bool is_made_behind(const graph_body *body, int index, const op_type *type)
@@ -117,7 +108,7 @@ static bool is_made_behind(const graph_body *body, int index, const op_type *typ
     for (index++; index < body->nodes.n; index++) {
         const graph_node *node = body->nodes.at[index];
 
-        if (node->kind == GRAPH_ALLOC_TENSOR && same_tensor(&node->out[0]->type, type))
+        if (node->kind == GRAPH_ALLOC_TENSOR && graph_same_type(NULL, &node->out[0]->type, type))
             return true;
     }
     return false;
@@ -499,7 +490,7 @@ static bool is_last(const graph_code *code, const graph_body *body, int index, c
     return true;
 }
 
-/* Whether a node runs no other function and none of its own nodes more than once. */
+/* Whether a node neither calls a function nor has regions. */
 static bool is_straight(const graph_node *node)
 {
     return node->kind != GRAPH_CALL && node->kind != GRAPH_APPLY && node->n_bodies == 0;
@@ -607,19 +598,6 @@ static void *flatten(tec_context *cx, const base_vec *vec, size_t size)
     return all;
 }
 
-/* One file for the whole function: lines of others would be looked up in the wrong text, but models come as
- * one file. A function may have inputs and no node. */
-static const char *file_of(const graph_body *body)
-{
-    for (int i = 0; i < body->inputs.n; i++)
-        if (((const graph_value *)body->inputs.at[i])->loc.line > 0)
-            return ((const graph_value *)body->inputs.at[i])->loc.file;
-    for (int i = 0; i < body->nodes.n; i++)
-        if (((const graph_node *)body->nodes.at[i])->loc.line > 0)
-            return ((const graph_node *)body->nodes.at[i])->loc.file;
-    return NULL;
-}
-
 /* Where the constructors of all data types are declared, in front of the places of the parameters; of what is
  * declared in another file, as the prelude is, no line is known. */
 static void place_constructors(graph_code *code, const rt_program_desc *program, int n_params,
@@ -664,7 +642,7 @@ static bool emit_function(graph_code *code, const graph_function *function, cons
     code->regs = code->uses = (base_map){0};
     graph_count_uses(code->cx, function->body, &code->uses);
     if (function->body->entry)
-        place_constructors(code, program, n, file_of(function->body));
+        place_constructors(code, program, n, graph_body_file(function->body));
     for (int k = 0; k < n; k++) {
         const graph_value *value = function->body->inputs.at[k];
 
@@ -678,7 +656,7 @@ static bool emit_function(graph_code *code, const graph_function *function, cons
     if (!emit_inputs(code, function) || !graph_code_body(code, function->body, true, NULL))
         return false;
     *out = (rt_routine_desc){.name = function->name,
-                             .file = file_of(function->body),
+                             .file = graph_body_file(function->body),
                              .registers = copy_words(code, &code->registers),
                              .n_registers = code->registers.n,
                              .n_params = n,

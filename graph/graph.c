@@ -284,3 +284,14 @@ const op_attr *graph_attribute(const graph_node *node, const char *name)
 {
     return op_attr_among(node->attr, node->n_attrs, name);
 }
+
+const char *graph_body_file(const graph_body *body)
+{
+    for (int i = 0; i < body->inputs.n; i++)
+        if (((const graph_value *)body->inputs.at[i])->loc.line > 0)
+            return ((const graph_value *)body->inputs.at[i])->loc.file;
+    for (int i = 0; i < body->nodes.n; i++)
+        if (((const graph_node *)body->nodes.at[i])->loc.line > 0)
+            return ((const graph_node *)body->nodes.at[i])->loc.file;
+    return NULL;
+}

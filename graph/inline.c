@@ -3,11 +3,11 @@
  *     function "leaf" { input v1: f32[4]   v2 = relu(v1)   output v2 }
  *     v5: f32[4] = call "leaf"(v4)   v6 = neg(v5)    =>    v5 = relu(v4)   v6 = neg(v5)
  *
- * The VM makes a frame for each call and gives the results back, which takes as long as three other
- * instructions, and operators fuse within one function alone. A function takes the place of a call if it
- * calls none itself and has neither regions nor symbols, so that its nodes mean the same in the caller; and
- * if it has few nodes, or this is the one call. A function that nobody calls any more goes. Errors of nodes
- * name the line that they came from, so caller and callee must be of one file (graph/bytecode.c).
+ * The VM makes a frame for each call and gives the results back. And operators fuse with operators of the
+ * same function alone. A function takes the place of a call if it calls none itself and has neither regions
+ * nor symbols, so that its nodes mean the same in the caller; and if it has few nodes, or no other node names
+ * it. A function that no node names any more goes. The error of a node tells the line that the node came
+ * from, looked up in the one file of its function, so caller and callee must be of one file.
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
@@ -15,11 +15,6 @@
 #include "graph/type.h"
 
 enum { FEW_NODES = 32 };
-
-typedef struct {
-    base_map fits;  /* graph_function * that may take the place of a call */
-    base_map calls; /* graph_function * -> int *: calls of it in the module */
-} state;
 
 /* Whether the body has operators and values alone: no regions, no symbols, no other functions. */
 static bool is_plain(const graph_body *body)
@@ -35,15 +30,14 @@ static bool is_plain(const graph_body *body)
     return plain;
 }
 
-/* How often the nodes of a body and of its regions name each function: in calls, or in all nodes. */
-static void count_names(const graph_module *module, const graph_body *body, bool calls_alone, base_map *count)
+/* How often calls and closures of a body and of its regions name each function. */
+static void count_names(const graph_module *module, const graph_body *body, base_map *count)
 {
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
-        const graph_function *named =
-            node->kind == GRAPH_CALL || (node->kind == GRAPH_CLOSURE && !calls_alone)
-                ? graph_find_function(module, node->callee)
-                : NULL;
+        const graph_function *named = node->kind == GRAPH_CALL || node->kind == GRAPH_CLOSURE
+                                          ? graph_find_function(module, node->callee)
+                                          : NULL;
         int *n = named ? base_map_get(count, named) : NULL;
 
         if (named && !n)
@@ -51,27 +45,19 @@ static void count_names(const graph_module *module, const graph_body *body, bool
         if (n)
             ++*n;
         for (int k = 0; k < node->n_bodies; k++)
-            count_names(module, node->body[k], calls_alone, count);
+            count_names(module, node->body[k], count);
     }
 }
 
-static void count_all(const graph_module *module, bool calls_alone, base_map *count)
+static void count_all(const graph_module *module, base_map *count)
 {
     for (int i = 0; i < module->functions.n; i++)
-        count_names(module, ((const graph_function *)module->functions.at[i])->body, calls_alone, count);
-}
-
-static const char *file_of(const graph_body *body)
-{
-    for (int i = 0; i < body->nodes.n; i++)
-        if (((const graph_node *)body->nodes.at[i])->loc.line > 0)
-            return ((const graph_node *)body->nodes.at[i])->loc.file;
-    return NULL;
+        count_names(module, ((const graph_function *)module->functions.at[i])->body, count);
 }
 
 static bool same_file(const graph_node *call, const graph_function *callee)
 {
-    const char *file = file_of(callee->body);
+    const char *file = graph_body_file(callee->body);
 
     return !file || (call->loc.file && base_same(file, call->loc.file));
 }
@@ -89,64 +75,61 @@ static graph_value *operand(graph_rewrite *rw, const graph_node *call, int k)
  * the callee is rewritten as a function too. */
 static bool inline_call(graph_rewrite *rw, const graph_node *call, const graph_body *body)
 {
-    bool good = true;
-
     for (int k = 0; k < body->inputs.n; k++)
         base_map_put(rw->cx, &rw->values, body->inputs.at[k], operand(rw, call, k));
-    for (int i = 0; good && i < body->nodes.n; i++)
-        good = graph_keep(rw, body->nodes.at[i]);
+    for (int i = 0; i < body->nodes.n; i++)
+        graph_keep(rw, body->nodes.at[i]); /* never fails */
     for (int k = 0; k < call->n_out; k++)
         graph_replace(rw, call->out[k], graph_new_value(rw, body->outputs.at[k]));
     for (int k = 0; k < body->inputs.n; k++)
         base_map_put(rw->cx, &rw->values, body->inputs.at[k], NULL);
-    return good;
+    return true;
 }
 
 static bool visit(graph_rewrite *rw, const graph_node *node)
 {
-    const state *self = rw->user;
+    const base_map *fits = rw->user; /* functions that may take the place of a call */
     const graph_function *callee =
         node->kind == GRAPH_CALL ? graph_find_function(rw->from, node->callee) : NULL;
 
-    return callee && base_map_has(&self->fits, callee) && same_file(node, callee)
+    return callee && base_map_has(fits, callee) && same_file(node, callee)
                ? inline_call(rw, node, callee->body)
                : graph_keep(rw, node);
 }
 
 /* Functions that took the places of all their calls go: their constants would be packed twice. `before` has
  * the same functions as `module`, which they are found by. */
-static void drop_inlined(graph_module *module, const graph_module *before, const state *self)
+static void drop_inlined(graph_module *module, const graph_module *before, const base_map *fits)
 {
     base_vec kept = {0};
     base_map named = {0};
 
-    count_all(module, false, &named);
+    count_all(module, &named);
     for (int i = 0; i < module->functions.n; i++)
-        if (!base_map_has(&self->fits, before->functions.at[i]) ||
-            base_map_has(&named, module->functions.at[i]))
+        if (!base_map_has(fits, before->functions.at[i]) || base_map_has(&named, module->functions.at[i]))
             base_push(module->cx, &kept, module->functions.at[i]);
     module->functions = kept;
 }
 
-/* Calls are counted before any is replaced: a function with one call has one in the module as it was. */
+/* Names are counted before any call is replaced. */
 graph_module *graph_inline(graph_module *module, const target *machine)
 {
-    state st = {{0}, {0}};
+    base_map fits = {0}, named = {0};
 
     (void)machine;
     if (!module)
         return NULL;
-    count_all(module, true, &st.calls);
+    count_all(module, &named);
     for (int i = 0; i < module->functions.n; i++) {
         const graph_function *function = module->functions.at[i];
-        const int *calls = base_map_get(&st.calls, function);
+        const int *names = base_map_get(&named, function);
 
-        if (calls && !function->body->entry && is_plain(function->body) &&
-            (*calls == 1 || function->body->nodes.n <= FEW_NODES))
-            base_map_put(module->cx, &st.fits, function, module);
+        if (names && !function->body->entry && is_plain(function->body) &&
+            (*names == 1 || function->body->nodes.n <= FEW_NODES))
+            base_map_put(module->cx, &fits, function, module);
     }
-    graph_module *made = graph_rewrite_module(module, visit, NULL, &st);
+    graph_module *made = graph_rewrite_module(module, visit, NULL, &fits);
     if (made && made != module)
-        drop_inlined(made, module, &st);
+        drop_inlined(made, module, &fits);
     return made;
 }

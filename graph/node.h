@@ -20,7 +20,12 @@ graph_node *graph_typed_node(tec_context *cx, graph_node_kind kind, const char *
  * simplified; what its operator relies on becomes a fact of that body. */
 graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info *op, const char *name,
                           graph_value *const *in, int count, const op_attr *attr, int n_attrs);
+/* facts may be NULL: extents must be equal as they are. */
 bool graph_same_type(const ir_facts *facts, const op_type *left, const op_type *right);
+/* The text that a function's body came from; NULL where no input and no node has a line. One file for the
+ * whole function: lines of others would be looked up in the wrong text. A function may have inputs and no
+ * node. */
+const char *graph_body_file(const graph_body *body);
 /* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an
  * error. The node stands in `body`. */
 bool graph_check_control(const graph_module *module, const graph_body *body, const graph_node *node);

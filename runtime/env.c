@@ -101,7 +101,8 @@ static int32_t run_slice(void *user, int64_t begin, int64_t end, int32_t worker)
     return status;
 }
 
-/* With no pool the slices run one after the other on this thread. */
+/* With no pool the slices run one after the other on this thread. In odd turns threads take their slices from
+ * the last one on, also of a loop that goes forwards within a slice: the order of slices is free. */
 static int32_t run_parallel(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
 {
     const rt_env *e = env->user;

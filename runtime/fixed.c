@@ -11,7 +11,7 @@ static bool is_number(rt_dim dim, int64_t *value)
     return dim.n == 0 || (rt_dim_is_const(dim, value) && *value >= 0);
 }
 
-/* Tensors with a layout begin at multiples of 64 bytes. */
+/* Tensors with a layout begin at multiples of 64 bytes; a parameter that demands more has none. */
 static int64_t layout_of(rt_layouts *layouts, const rt_param_desc *param, const int64_t *extents)
 {
     return param->alignment <= 64 ? rt_layout_add(layouts, param->dtype, param->rank, extents) : 0;

@@ -7,12 +7,12 @@
  * checked by one comparison. The heap keeps freed tensors by these numbers, with their heads filled
  * (runtime/object.h). A tensor without a number, 0, is looked at extent by extent.
  *
- * Lifetime: the arena's; a layout points to extents that must live as long. Threads: made once, then read.
+ * The table is needed while an instance is set up; afterwards the numbers alone are. Lifetime: a layout
+ * points to extents, which must live as long. Threads: plain data.
  */
 #ifndef RUNTIME_LAYOUTS_H
 #define RUNTIME_LAYOUTS_H
 
-#include "runtime/alloc.h"
 #include "runtime/format.h"
 
 /* Numbers are 1 to RT_MOST_LAYOUTS. Further shapes have none, which bounds the time to find one. */

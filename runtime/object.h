@@ -101,8 +101,7 @@ rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t r
 /* The same for a tensor of this layout, without more room. */
 rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t rank, const int64_t *shape,
                         tec_error *err);
-/* One that was freed and waits for this; NULL: there is none, or it would pass the limit. Looks at nothing
- * that rt_new_known is told besides. */
+/* A freed tensor of this layout that waits in the heap; NULL: none waits, or it would pass the limit. */
 rt_object *rt_take_ready(rt_heap *heap, int32_t layout);
 /* The same elements with another shape, or the first of them; refuses a shape of more. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);

@@ -179,7 +179,7 @@ static void work_on(loop *self, range *span, int worker_index)
 
         if (begin >= span->end)
             return;
-        if (self->backwards) { /* the slice as far from the range's end as this one is from its begin */
+        if (self->backwards) { /* mirrored in the range: 4..5 of 4..7 becomes 6..7 */
             int64_t from_begin = begin - span->begin;
 
             begin = span->begin + span->end - end;

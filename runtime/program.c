@@ -212,7 +212,7 @@ static bool mark_objects(tec_program *program, tec_error *err)
 /* dims and args are for one kernel's call at a time. */
 static bool set_up(tec_program *program, tec_error *err)
 {
-    rt_layouts *layouts = rt_arena_alloc(&program->arena, 1, sizeof *layouts, err);
+    rt_layouts layouts = {0};
 
     program->dims = rt_arena_alloc(&program->arena, RT_MAX_SYMBOLS, sizeof *program->dims, err);
     program->args = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->args, err);
@@ -223,10 +223,10 @@ static bool set_up(tec_program *program, tec_error *err)
     program->tensors = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->tensors, err);
     for (int32_t i = 0; i < program->desc->n_functions; i++)
         program->on_device = program->on_device || program->desc->functions[i].device;
-    return program->dims && program->args && program->turns && program->tensors && layouts &&
+    return program->dims && program->args && program->turns && program->tensors &&
            make_constants(program, err) && mark_objects(program, err) &&
-           number_layouts(program, layouts, err) &&
-           (program->heap = rt_heap_new(program->options.max_bytes, layouts->n, err)) &&
+           number_layouts(program, &layouts, err) &&
+           (program->heap = rt_heap_new(program->options.max_bytes, layouts.n, err)) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);
 }
