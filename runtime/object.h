@@ -52,14 +52,15 @@ typedef struct {
     char *data;
     rt_mirror *mirror; /* NULL: no device has touched it */
     bool fresh;        /* nothing has been written into it; only programs with kernels of a device tell */
-    int32_t ready;     /* the layout of the tensor in its block; 0: none, or it was extended */
+    int32_t ready;     /* the layout of the tensor in its block; 0: it has none, or was extended */
 } rt_storage_object;
 
 typedef struct {
     rt_object head;
     rt_storage_object *storage; /* NULL: a constant */
     int64_t bytes;
-    int32_t layout;  /* the number of its element type and extents (runtime/layouts.h); 0: none */
+    int32_t layout; /* the number of its element type and extents (runtime/layouts.h); 0: none */
+    int32_t ready;  /* the same while the tensor alone refers to the storage in whose block it lies; else 0 */
     DLTensor tensor; /* compact, over `shape` */
     int64_t shape[];
 } rt_tensor_object;
@@ -77,6 +78,8 @@ typedef struct {
 rt_heap *rt_heap_new(int64_t max_bytes, int32_t n_layouts, tec_error *err);
 void rt_heap_close(rt_heap *heap);
 int64_t rt_heap_bytes(const rt_heap *heap); /* of the objects that live */
+/* Asks for what the next allocations read, which then comes to the cache while the caller goes on. */
+void rt_heap_fetch(const rt_heap *heap);
 /* Bytes in other memory count as those of objects do, until they are given back. */
 bool rt_heap_take(rt_heap *heap, int64_t bytes, tec_error *err);
 void rt_heap_give(rt_heap *heap, int64_t bytes);

@@ -153,67 +153,78 @@ static bool make_constants(tec_program *program, tec_error *err)
 
 /* Kernels of the host alone: where others may run on a device, each argument may have to be copied first; a
  * rival is chosen at each call. */
-static bool fix_calls(tec_program *program, rt_layouts *layouts, tec_error *err)
+static bool fix_calls(tec_program *program, tec_error *err)
 {
     const rt_module_desc *desc = program->desc;
     bool can = !program->on_device && !program->options.run.rivals;
 
     program->fixed = rt_arena_alloc(&program->arena, desc->n_functions, sizeof *program->fixed, err);
     for (int32_t i = 0; can && program->fixed && i < desc->n_functions; i++)
-        if (!rt_fix_call(&program->arena, program->module, i, layouts, &program->fixed[i], err))
+        if (!rt_fix_call(&program->arena, program->module, i, &program->layouts, &program->fixed[i], err))
             return false;
     return program->fixed != NULL;
 }
 
-/* Numbers for the shapes of types, of kernels' parameters, and of constants that have one of them. A tensor
- * with a number begins at a multiple of 64 bytes. */
-static bool number_layouts(tec_program *program, rt_layouts *layouts, tec_error *err)
+/* Numbers for the shapes of the parameters of kernels, and of constants that have one of them or a type's. A
+ * tensor with a number begins at a multiple of 64 bytes. */
+static bool number_layouts(tec_program *program, tec_error *err)
 {
-    const rt_program_desc *d = program->program;
-
-    program->layouts = rt_arena_alloc(&program->arena, d->n_types, sizeof *program->layouts, err);
-    for (int32_t i = 0; program->layouts && i < d->n_types; i++)
-        if (d->types[i].kind == RT_TYPE_TENSOR)
-            program->layouts[i] =
-                rt_layout_add(layouts, d->types[i].dtype, d->types[i].rank, d->types[i].extents);
-    if (!program->layouts || !fix_calls(program, layouts, err))
+    if (!fix_calls(program, err))
         return false;
     for (int32_t i = 0; i < program->desc->n_constants; i++) {
         rt_tensor_object *constant = rt_as_tensor(program->constants[i]);
 
         if ((uintptr_t)constant->tensor.data % 64 == 0)
-            constant->layout = rt_layout_find(layouts, constant->tensor.dtype, constant->tensor.ndim,
-                                              constant->tensor.shape);
+            constant->layout = rt_layout_find(&program->layouts, constant->tensor.dtype,
+                                              constant->tensor.ndim, constant->tensor.shape);
     }
     return true;
 }
 
-/* Which registers of each function hold objects. One bit for each register: when a call ends, those with a
- * bit are released. */
-static bool mark_objects(tec_program *program, tec_error *err)
+/* What the loop reads of a function. `layouts` are those of types. */
+static rt_vm_function *make_function(tec_program *program, const rt_routine_desc *desc,
+                                     const uint8_t *layouts, tec_error *err)
+{
+    size_t bits = ((size_t)desc->n_registers / 64 + 1) * sizeof(uint64_t);
+    rt_vm_function *f = rt_arena_alloc(&program->arena, 1, sizeof *f + bits + (size_t)desc->n_registers, err);
+    uint8_t *to = f ? (uint8_t *)f->objects + bits : NULL;
+
+    if (!f)
+        return NULL;
+    f->words = desc->words;
+    f->desc = desc;
+    f->n_registers = desc->n_registers;
+    f->layouts = to;
+    for (int32_t r = 0; r < desc->n_registers; r++) {
+        to[r] = layouts[desc->registers[r]];
+        if (program->program->types[desc->registers[r]].kind != RT_TYPE_NUMBER)
+            f->objects[r / 64] |= (uint64_t)1 << (r % 64);
+    }
+    return f;
+}
+
+/* Kernels of devices keep copies of storages, which tensors that wait in the heap do not have. */
+static bool make_functions(tec_program *program, tec_error *err)
 {
     const rt_program_desc *d = program->program;
+    uint8_t *layouts = rt_arena_alloc(&program->arena, d->n_types, sizeof *layouts, err);
 
-    program->objects = rt_arena_alloc(&program->arena, d->n_functions, sizeof *program->objects, err);
-    for (int32_t i = 0; program->objects && i < d->n_functions; i++) {
-        const rt_routine_desc *f = &d->functions[i];
-
-        program->objects[i] =
-            rt_arena_alloc(&program->arena, f->n_registers / 64 + 1, sizeof **program->objects, err);
-        if (!program->objects[i])
+    program->functions = rt_arena_alloc(&program->arena, d->n_functions, sizeof *program->functions, err);
+    if (!layouts || !program->functions)
+        return false;
+    for (int32_t i = 0; !program->on_device && i < d->n_types; i++)
+        if (d->types[i].kind == RT_TYPE_TENSOR)
+            layouts[i] = (uint8_t)rt_layout_add(&program->layouts, d->types[i].dtype, d->types[i].rank,
+                                                d->types[i].extents);
+    for (int32_t i = 0; i < d->n_functions; i++)
+        if (!(program->functions[i] = make_function(program, &d->functions[i], layouts, err)))
             return false;
-        for (int32_t r = 0; r < f->n_registers; r++)
-            if (d->types[f->registers[r]].kind != RT_TYPE_NUMBER)
-                program->objects[i][r / 64] |= (uint64_t)1 << (r % 64);
-    }
-    return program->objects != NULL;
+    return true;
 }
 
 /* dims and args are for one kernel's call at a time. */
 static bool set_up(tec_program *program, tec_error *err)
 {
-    rt_layouts layouts = {0};
-
     program->dims = rt_arena_alloc(&program->arena, RT_MAX_SYMBOLS, sizeof *program->dims, err);
     program->args = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->args, err);
     program->turns = rt_arena_alloc(&program->arena, program->desc->n_functions, sizeof *program->turns, err);
@@ -224,9 +235,8 @@ static bool set_up(tec_program *program, tec_error *err)
     for (int32_t i = 0; i < program->desc->n_functions; i++)
         program->on_device = program->on_device || program->desc->functions[i].device;
     return program->dims && program->args && program->turns && program->tensors &&
-           make_constants(program, err) && mark_objects(program, err) &&
-           number_layouts(program, &layouts, err) &&
-           (program->heap = rt_heap_new(program->options.max_bytes, layouts.n, err)) &&
+           make_constants(program, err) && make_functions(program, err) && number_layouts(program, err) &&
+           (program->heap = rt_heap_new(program->options.max_bytes, program->layouts.n, err)) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);
 }
@@ -365,13 +375,16 @@ bool tec_program_count(const tec_program *program, tec_program_counts *out)
 /* The elements are copied: the tensor of the caller may change afterwards. */
 tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_error *err)
 {
+    int32_t layout;
     rt_object *made;
 
     if (!program)
         return rt_fail(err, TEC_INVALID, "expected a program, found NULL"), NULL;
     if (!rt_tensor_check(tensor, "a value", err))
         return NULL;
-    made = rt_new_whole(program->heap, 0, tensor->dtype, tensor->ndim, tensor->shape, err);
+    layout = rt_layout_find(&program->layouts, tensor->dtype, tensor->ndim, tensor->shape);
+    made = layout ? rt_new_known(program->heap, layout, tensor->dtype, tensor->ndim, tensor->shape, err)
+                  : rt_new_whole(program->heap, 0, tensor->dtype, tensor->ndim, tensor->shape, err);
     if (made && !tec_tensor_copy(&rt_as_tensor(made)->tensor, tensor, err)) {
         rt_release(made);
         return NULL;

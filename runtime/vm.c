@@ -36,11 +36,11 @@ enum { LOOK_EVERY = 256 }; /* steps between looks at the limits, the clock and a
 /* A run. `r` must be set anew whenever p->registers moves, which only `reserve` does. */
 typedef struct {
     tec_program *p;
-    const rt_routine_desc *f;
-    rt_word *r;           /* the registers of the frame that runs */
-    int64_t base, depth;  /* of that frame */
-    int32_t function, at; /* the instruction that runs */
-    int64_t steps, look;  /* done, and before which one to look around */
+    const rt_vm_function *f;
+    rt_word *r;          /* the registers of the frame that runs */
+    int64_t base, depth; /* of that frame */
+    int32_t at;          /* the instruction that runs */
+    int64_t steps, look; /* done, and before which one to look around */
     double until;
     rt_object **out;
     tec_error *err;
@@ -50,7 +50,7 @@ typedef struct {
 /* Names the line of the program's text, or the node of the model, where the code has such places. */
 APART bool fail(const run *self, tec_status status, const char *text)
 {
-    return rt_fail_at(self->p->program, self->f, self->at, status, text, self->err);
+    return rt_fail_at(self->p->program, self->f->desc, self->at, status, text, self->err);
 }
 
 /* Runtime functions do not know the place; it is added here. */
@@ -64,7 +64,7 @@ static bool fail_inner(const run *self)
 /* By the register's type, not by its contents. */
 IN_LOOP bool holds_object(const run *self, int32_t r)
 {
-    return self->p->objects[self->function][r / 64] >> (r % 64) & 1;
+    return self->f->objects[r / 64] >> (r % 64) & 1;
 }
 
 /* The register takes over the reference to object. The old object goes last, as object may be a part of
@@ -100,7 +100,7 @@ IN_LOOP void copy_register(const run *self, int32_t to, int32_t from)
  * numbers. */
 static void release_frame(const run *self)
 {
-    const uint64_t *objects = self->p->objects[self->function];
+    const uint64_t *objects = self->f->objects;
 
     for (int32_t k = 0; k < self->f->n_registers; k += 64)
         for (uint64_t bits = objects[k / 64]; bits; bits &= bits - 1)
@@ -130,15 +130,15 @@ static void *grown(void *old, int64_t *room, int64_t needed, size_t size, tec_er
 
 /* Room for a frame of the function at `base`; its registers are zero. The frame's pointer is adjusted, since
  * the array may have moved. */
-static bool reserve(run *self, int64_t base, const rt_routine_desc *routine)
+static bool reserve(run *self, int64_t base, const rt_vm_function *f)
 {
     tec_program *program = self->p;
     rt_word *larger;
 
-    if (base + routine->n_registers <= program->n_registers)
+    if (base + f->n_registers <= program->n_registers)
         return true;
-    larger = grown(program->registers, &program->n_registers, base + routine->n_registers, sizeof *larger,
-                   self->inner);
+    larger =
+        grown(program->registers, &program->n_registers, base + f->n_registers, sizeof *larger, self->inner);
     if (!larger)
         return fail_inner(self);
     program->registers = larger;
@@ -147,10 +147,9 @@ static bool reserve(run *self, int64_t base, const rt_routine_desc *routine)
 }
 
 /* The registers keep what they hold: zeros, or the arguments of a tail call. */
-static void enter(run *self, int32_t function, int64_t base)
+static void enter(run *self, const rt_vm_function *f, int64_t base)
 {
-    self->function = function;
-    self->f = &self->p->program->functions[function];
+    self->f = f;
     self->base = base;
     self->r = self->p->registers + base;
     self->at = 0;
@@ -175,7 +174,7 @@ static bool push(run *self)
             return fail_inner(self);
         program->calls = larger;
     }
-    program->calls[self->depth++] = (rt_call){self->function, self->at, self->base};
+    program->calls[self->depth++] = (rt_call){self->f, self->base, self->at};
     return true;
 }
 
@@ -183,7 +182,7 @@ static bool push(run *self)
  * into the registers from before may be used. */
 APART bool call(run *self, int32_t function, rt_node_object *given, const int32_t *list)
 {
-    const rt_routine_desc *f = &self->p->program->functions[function];
+    const rt_vm_function *f = self->p->functions[function];
     int64_t base = self->base + self->f->n_registers;
     int32_t n = given ? given->n : 0;
     rt_word *to;
@@ -195,14 +194,14 @@ APART bool call(run *self, int32_t function, rt_node_object *given, const int32_
         to[i].o = rt_retain(given->part[i]);
     for (int32_t i = 0; i < list[0]; i++)
         to[n + i].o = rt_retain(self->r[list[1 + i]].o);
-    enter(self, function, base);
+    enter(self, f, base);
     return true;
 }
 
 /* The arguments are taken out before the frame is released, since they may be held by it alone. */
 APART bool tail(run *self, int32_t function, const int32_t *list)
 {
-    const rt_routine_desc *f = &self->p->program->functions[function];
+    const rt_vm_function *f = self->p->functions[function];
     rt_object *args[RT_MAX_FIELDS];
 
     for (int32_t i = 0; i < list[0]; i++)
@@ -213,7 +212,7 @@ APART bool tail(run *self, int32_t function, const int32_t *list)
             rt_release(args[i]);
         return false;
     }
-    enter(self, function, self->base);
+    enter(self, f, self->base);
     for (int32_t i = 0; i < list[0]; i++)
         self->r[i].o = args[i];
     return true;
@@ -242,7 +241,7 @@ APART bool give_results(run *self, const int32_t *list)
         return false;
     }
     call = &self->p->calls[--self->depth];
-    enter(self, call->function, call->base);
+    enter(self, call->f, call->base);
     self->at = call->at;
     to = result_list(self->f->words + self->at);
     for (int32_t i = 0; i < to[0]; i++)
@@ -259,7 +258,7 @@ static void unwind(run *self)
         if (self->depth == 0)
             return;
         self->depth--;
-        enter(self, self->p->calls[self->depth].function, self->p->calls[self->depth].base);
+        enter(self, self->p->calls[self->depth].f, self->p->calls[self->depth].base);
     }
 }
 
@@ -389,6 +388,22 @@ IN_LOOP void end_code(const run *self, int32_t function)
         rt_vm_profile_kernel(program->profile, function, &program->desc->functions[function], program->dims);
 }
 
+/* A kernel that streams its weights leaves nothing else in the first level of the cache. What the next
+ * instructions read is fetched all at once here, rather than line by line where each one waits for the one
+ * before. */
+static inline void fetch_state(const run *self)
+{
+    enum { LINE = 64 };
+    const char *registers = (const char *)self->r;
+
+    for (int i = 0; i < 3; i++)
+        __builtin_prefetch(registers + i * LINE, 1);
+    __builtin_prefetch(self->f->words + self->at + LINE / 4);
+    __builtin_prefetch(self->f);
+    __builtin_prefetch(self->f->layouts);
+    rt_heap_fetch(self->p->heap);
+}
+
 /* Runs code of the host on p->args and p->dims. */
 static bool run_code(run *self, int32_t function, tec_kernel_fn *code, int64_t turn)
 {
@@ -397,6 +412,7 @@ static bool run_code(run *self, int32_t function, tec_kernel_fn *code, int64_t t
     begin_code(self);
     int32_t status = rt_env_call(&program->env, code, turn, program->args, program->dims);
     end_code(self, function);
+    fetch_state(self);
     if (status == 0)
         return true;
     rt_env_fail(&program->env, status, program->desc->functions[function].name, self->inner);
@@ -517,14 +533,14 @@ APART bool alloc_storage(run *self, const int32_t *words)
  * verifier has compared with the numbers. */
 IN_LOOP int32_t layout_made(const run *self, const int32_t *words)
 {
-    return self->p->layouts[self->f->registers[words[1]]];
+    return self->f->layouts[words[1]];
 }
 
 /* Extents and offset are numbers in the code, or registers. */
 static bool alloc_tensor(run *self, const int32_t *words)
 {
     bool in_registers = words[0] == RT_ALLOC_TENSOR_REG;
-    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    const rt_type_desc *type = &self->p->program->types[self->f->desc->registers[words[1]]];
     int64_t shape[RT_MAX_RANK];
     rt_object *made;
 
@@ -540,12 +556,13 @@ static bool alloc_tensor(run *self, const int32_t *words)
 /* Extents are numbers in the code, or registers. */
 static rt_object *make_whole(run *self, const int32_t *words, int32_t layout)
 {
-    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    const rt_type_desc *type = &self->p->program->types[self->f->desc->registers[words[1]]];
     int64_t shape[RT_MAX_RANK];
 
     for (int32_t d = 0; d < type->rank; d++)
         shape[d] = words[0] == RT_NEW_TENSOR_REG ? self->r[words[3 + d]].i : words[3 + d];
-    return rt_new_known(self->p->heap, layout, type->dtype, type->rank, shape, self->inner);
+    return layout ? rt_new_known(self->p->heap, layout, type->dtype, type->rank, shape, self->inner)
+                  : rt_new_whole(self->p->heap, 0, type->dtype, type->rank, shape, self->inner);
 }
 
 /* A tensor that waits in the heap needs no look at the type nor at the extents, whose lines are far away in a
@@ -556,7 +573,7 @@ static bool new_tensor(run *self, const int32_t *words)
     rt_object *made = layout ? rt_take_ready(self->p->heap, layout) : NULL;
 
     made = made ? made : make_whole(self, words, layout);
-    if (made)
+    if (made && self->p->on_device)
         rt_as_tensor(made)->storage->fresh = true;
     return set_new(self, words[1], made);
 }
@@ -564,7 +581,7 @@ static bool new_tensor(run *self, const int32_t *words)
 /* The instructions that make a tuple, a constructor's value or a closure from values in registers. */
 static bool alloc_node(run *self, const int32_t *words)
 {
-    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    const rt_type_desc *type = &self->p->program->types[self->f->desc->registers[words[1]]];
     rt_object_kind kind = words[0] == RT_ALLOC_CLOSURE  ? RT_OBJECT_CLOSURE
                           : type->kind == RT_TYPE_TUPLE ? RT_OBJECT_TUPLE
                                                         : RT_OBJECT_DATA;
@@ -671,7 +688,7 @@ APART bool read_scalar(run *self, const int32_t *words)
 
 static bool to_tensor(run *self, const int32_t *words)
 {
-    base_dtype t = self->p->program->types[self->f->registers[words[1]]].dtype;
+    base_dtype t = self->p->program->types[self->f->desc->registers[words[1]]].dtype;
     int64_t number = t.code == kDLBool ? self->r[words[2]].i != 0 : self->r[words[2]].i;
     rt_object *made = rt_new_whole(self->p->heap, 0, t, 0, NULL, self->inner);
 
@@ -911,12 +928,7 @@ static bool run_profiled(run *self)
 bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_object **out, tec_error *err)
 {
     tec_error inner = {0};
-    run v = {.p = program,
-             .out = out,
-             .err = err,
-             .inner = &inner,
-             .f = &program->program->functions[function],
-             .function = function};
+    run v = {.p = program, .out = out, .err = err, .inner = &inner, .f = program->functions[function]};
     rt_heap_counts *heap = rt_heap_count(program->heap);
     unsigned mode;
     bool ok;
@@ -926,8 +938,8 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
     v.until = program->options.deadline > 0 ? tec_clock() + program->options.deadline : 0;
     if (!reserve(&v, 0, v.f))
         return false;
-    enter(&v, function, 0);
-    for (int32_t i = 0; i < v.f->n_params; i++)
+    enter(&v, v.f, 0);
+    for (int32_t i = 0; i < v.f->desc->n_params; i++)
         v.r[i].o = rt_retain(in[i]);
     mode = rt_env_enter(&program->env);
     ok = program->profile ? run_profiled(&v) : run_plain(&v);

@@ -98,36 +98,82 @@ Test(object, a_tensor_that_grows_is_copied_seldom)
     rt_heap_close(heap);
 }
 
-/* A tensor of a layout comes back with its head, but not after it was extended, nor past the limit. */
+/* A tensor of a layout comes back with its head, and its neighbours in the slab are taken before it, but not past
+ * the limit. A tensor in a slab is not extended: it would run into its neighbour's bytes. */
 Test(object, tensors_of_a_layout_wait_for_the_next_one)
 {
     enum { LAYOUT = 2 };
-    rt_heap *heap = rt_heap_new(2048, LAYOUT, &err);
-    int64_t shape[] = {1, 8}, large[] = {400};
+    rt_heap *heap = rt_heap_new(1024, LAYOUT, &err);
+    int64_t shape[] = {1, 8}, large[] = {120};
     rt_object *first = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err),
               *row = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err);
     int64_t from_system = rt_heap_count(heap)->from_system, bytes = rt_heap_bytes(heap);
 
     cr_assert(first && row && first != row);
-    memset(rt_as_tensor(row)->tensor.data, 0, 32);
+    cr_assert_eq(rt_as_tensor(first)->layout, LAYOUT);
+    memset(rt_as_tensor(first)->tensor.data, 1, 32);
+    memset(rt_as_tensor(row)->tensor.data, 2, 32);
     rt_release(first);
     cr_assert_eq(rt_heap_bytes(heap), bytes / 2);
     rt_object *again = rt_take_ready(heap, LAYOUT);
     cr_assert_eq(again, first);
     cr_assert_eq(rt_heap_bytes(heap), bytes);
     cr_assert_eq(rt_heap_count(heap)->from_system, from_system);
-    cr_assert_eq(rt_as_tensor(again)->layout, LAYOUT);
-    cr_assert_eq(rt_append(heap, again, row, &err), again);
-    cr_assert_eq(rt_as_tensor(again)->layout, 0);
-    rt_release(again);
-    cr_assert(!rt_take_ready(heap, LAYOUT));
-    again = rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err);
-    rt_release(again);
+    rt_object *grown = rt_append(heap, again, row, &err);
+    cr_assert(grown && grown != again, "%s", err.text);
+    cr_assert_eq(rt_as_tensor(grown)->layout, 0);
+    const char *elements = rt_as_tensor(grown)->tensor.data;
+    cr_assert_eq(elements[31], 1);
+    cr_assert_eq(elements[32], 2);
+    rt_release(grown);
     rt_object *other = rt_new_whole(heap, 0, BASE_F32, 1, large, &err);
     cr_assert(other, "%s", err.text);
     cr_assert(!rt_take_ready(heap, LAYOUT)); /* past the limit */
+    cr_assert(!rt_new_known(heap, LAYOUT, BASE_F32, 2, shape, &err));
+    cr_assert(strstr(err.text, "the limit of 1024 bytes"), "%s", err.text);
+    err = (tec_error){0};
     rt_release(other);
     rt_release(row);
     cr_assert_eq(rt_heap_bytes(heap), 0);
     rt_heap_close(heap);
+}
+
+/* The memory of a tensor of a layout comes back when the last view of it goes, and once only: in a slab (the first
+ * shape) and in a block of its own. */
+Test(object, a_view_keeps_a_tensor_of_a_layout_from_waiting)
+{
+    for (int64_t width = 16; width <= 16 << 10; width <<= 10) {
+        rt_heap *heap = rt_heap_new(0, 1, &err);
+        int64_t shape[] = {2, width};
+        rt_object *whole = rt_new_known(heap, 1, BASE_F32, 2, shape, &err),
+                  *view = rt_new_row(heap, whole, 1, &err);
+
+        memset(rt_as_tensor(whole)->tensor.data, 7, (size_t)width * 8);
+        rt_release(whole);
+        rt_object *next = rt_take_ready(heap, 1);
+        cr_assert_neq(next, whole);
+        cr_assert_eq(((const char *)rt_as_tensor(view)->tensor.data)[width * 4 - 1], 7);
+        rt_release(view);
+        cr_assert_eq(rt_take_ready(heap, 1), whole);
+        rt_release(rt_new_row(heap, whole, 0, &err));
+        rt_release(whole);
+        cr_assert_eq(rt_take_ready(heap, 1), whole);
+        rt_release(whole);
+        rt_release(next);
+        cr_assert_eq(rt_heap_bytes(heap), 0);
+        rt_heap_close(heap);
+    }
+}
+
+/* A result may outlive its heap's owner. */
+Test(object, a_heap_goes_with_its_last_tensor_of_a_layout)
+{
+    rt_heap *heap = rt_heap_new(0, 1, &err);
+    int64_t shape[] = {3}, live = rt_alloc_live();
+    rt_object *tensor = rt_new_known(heap, 1, BASE_F32, 1, shape, &err);
+
+    cr_assert(tensor, "%s", err.text);
+    rt_heap_close(heap);
+    rt_release(tensor);
+    cr_assert_eq(rt_alloc_live(), live - 1);
 }
