@@ -484,7 +484,7 @@ static bool call_fixed(run *self, const int32_t *args, int32_t function, rt_fixe
 
 /* Everything that the metadata says of the kernel is checked before its code runs: of the one that the ranges
  * choose, which takes as many numbers and tensors. */
-static bool call_kernel(run *self, const int32_t *words)
+APART bool call_kernel(run *self, const int32_t *words)
 {
     tec_program *program = self->p;
     const int32_t *dims = words + 3, *args = dims + words[2] + 1;
@@ -567,7 +567,7 @@ static rt_object *make_whole(run *self, const int32_t *words, int32_t layout)
 
 /* A tensor that waits in the heap needs no look at the type nor at the extents, whose lines are far away in a
  * program that streams its weights. */
-static bool new_tensor(run *self, const int32_t *words)
+APART bool new_tensor(run *self, const int32_t *words)
 {
     int32_t layout = words[0] == RT_NEW_TENSOR ? layout_made(self, words) : 0;
     rt_object *made = layout ? rt_take_ready(self->p->heap, layout) : NULL;
@@ -814,15 +814,12 @@ IN_LOOP int32_t set_register(run *self, const int32_t *words)
     }
 }
 
-/* The instructions that make or change an object. Most hold a list, so their length is counted. */
+/* The other instructions that make or change an object. Most hold a list, so their length is counted. */
 APART bool make_object(run *self, const int32_t *words)
 {
     switch ((rt_instruction)words[0]) {
-    case RT_INVOKE_PACKED: return call_kernel(self, words);
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG: return alloc_tensor(self, words);
-    case RT_NEW_TENSOR:
-    case RT_NEW_TENSOR_REG: return new_tensor(self, words);
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE: return alloc_node(self, words);
     case RT_DEVICE_COPY: return copy_tensor(self, words);
@@ -836,7 +833,8 @@ APART bool make_object(run *self, const int32_t *words)
     }
 }
 
-/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
+/* One instruction. The most frequent ones are called from here, and count their lists themselves. *done: the
+ * run has ended. Jumps and calls set `at` themselves; behind any other
  * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
  * line. All instructions are listed here, so that the compiler names one that is missing. */
 IN_LOOP bool step(run *self, bool *done)
@@ -874,11 +872,11 @@ IN_LOOP bool step(run *self, bool *done)
     case RT_EQUAL:
     case RT_EXTENT:
     case RT_SCALAR: words = set_register(self, w); break;
-    case RT_INVOKE_PACKED:
+    case RT_INVOKE_PACKED: words = call_kernel(self, w) ? 4 + w[2] + w[3 + w[2]] : 0; break;
+    case RT_NEW_TENSOR:
+    case RT_NEW_TENSOR_REG: words = new_tensor(self, w) ? 3 + w[2] : 0; break;
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
-    case RT_NEW_TENSOR:
-    case RT_NEW_TENSOR_REG:
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
     case RT_DEVICE_COPY:

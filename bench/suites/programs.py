@@ -1,9 +1,11 @@
 """Programs and models of unknown length (bench/programs), one input at a time: Tree-LSTM, LSTM of one and two layers, BERT-base. Peers:
 PyTorch eager and compiled, ONNX Runtime, DyNet, all from PyPI (scripts/packages --install peers). Times are those of a pass over all inputs;
-`us_per_token` divides by their words. Shares are of a profiled pass: kernels, memory, control; `gbytes` is what the kernels touch a second.
+`us_per_token` divides by their words. Shares are of medians over profiled passes: kernels, memory, control; `gbytes` is what the
+kernels touch a second.
 """
 import json
 import os
+import statistics
 import subprocess
 
 from bench import harness
@@ -19,6 +21,7 @@ WORKLOADS = {
     'lstm2': ('sentences', 'lstm2.tecp', PEERS),
     'bert': ('bert', 'bert.onnx', ['torch-eager', 'torch-compiled', 'onnxruntime']),
 }
+PASSES = 15  # with a profile, behind a first one
 COLUMNS = ['us_per_token', 'kernels', 'memory', 'control', 'gbytes']
 _rows = {}
 
@@ -85,7 +88,8 @@ def workload(name, threads):
         ask(ours, threads, f'write {mine}')
         ask(peer('torch-eager', name, threads), threads, f'write {theirs}')
         compare(mine, theirs)
-        _rows[name] = [float(v) for v in ask(ours, threads, 'profile', 'profile', BENCH_PROFILE='1')[-1].split()]
+        passes = ask(ours, threads, *['profile'] * (1 + PASSES), BENCH_PROFILE='1')[1:]
+        _rows[name] = [statistics.median(column) for column in zip(*([float(v) for v in line.split()] for line in passes))]
 
     return Workload(name, ours, check=check, peers={p: peer(p, name, threads) for p in peers})
 
