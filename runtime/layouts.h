@@ -7,8 +7,8 @@
  * checked by one comparison. The heap keeps freed tensors by these numbers, with their heads filled
  * (runtime/object.h). A tensor without a number, 0, is looked at extent by extent.
  *
- * The table is needed while an instance is set up and for tensors that its user makes; a run needs the numbers
- * alone. Lifetime: a layout points to extents, which must live as long. Threads: plain data.
+ * The table is needed while an instance is set up and for tensors that its user makes; a run needs the
+ * numbers alone. Lifetime: a layout points to extents, which must live as long. Threads: plain data.
  */
 #ifndef RUNTIME_LAYOUTS_H
 #define RUNTIME_LAYOUTS_H

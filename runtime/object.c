@@ -11,8 +11,9 @@
  *     slab | storage, tensor | storage, tensor | .. | bytes | bytes | ..
  *
  * So the heads lie close together. Where the head of one tensor stands behind the bytes of another, which a
- * second thread writes, the first thread waits for the head when it frees the tensor: `ret` took twice as long in
- * a Tree-LSTM on two threads as on one. Probably the second core fetches ahead what it is going to write.
+ * second thread writes, the first thread waits for the head when it frees the tensor: `ret` took twice as
+ * long in a Tree-LSTM on two threads as on one. Probably the second core fetches ahead what it is going to
+ * write.
  *
  * Objects are counted, and freed without recursion: a list of a million nodes would otherwise need a stack of
  * a million frames. An object whose count has become 0 is linked into a list of the dead by `next`; its parts
@@ -48,8 +49,9 @@ typedef struct slab {
     struct slab *next;
 } slab;
 
-/* `bytes` counts what is in use, by whole blocks; memory of free blocks stays with the heap, so a program that
- * repeats itself asks the system for nothing. What an allocation changes lies in one line of the cache. */
+/* `bytes` counts what is in use, by whole blocks; memory of free blocks stays with the heap, so a program
+ * that repeats itself asks the system for nothing. What an allocation changes lies in one line of the cache.
+ */
 struct rt_heap {
     int64_t bytes, max_bytes, live;
     rt_heap_counts counts;

@@ -1,7 +1,8 @@
 /* runtime/vm.h -- inside the room: an instance of a program: what vm.c runs and program.c opens.
  *
  * Invariant: the module's bytecode has passed the verifier, so that types, places and registers are not
- * looked at again. Frames lie in one array of registers, which grows; a callee's frame begins where its caller's ends.
+ * looked at again. Frames lie in one array of registers, which grows; a callee's frame begins where its
+ * caller's ends.
  */
 #ifndef RUNTIME_VM_H
 #define RUNTIME_VM_H

@@ -98,8 +98,8 @@ Test(object, a_tensor_that_grows_is_copied_seldom)
     rt_heap_close(heap);
 }
 
-/* A tensor of a layout comes back with its head, and its neighbours in the slab are taken before it, but not past
- * the limit. A tensor in a slab is not extended: it would run into its neighbour's bytes. */
+/* A tensor of a layout comes back with its head, but not past the limit. A tensor in a slab is not extended:
+ * it would run into its neighbour's bytes. */
 Test(object, tensors_of_a_layout_wait_for_the_next_one)
 {
     enum { LAYOUT = 2 };
@@ -138,8 +138,8 @@ Test(object, tensors_of_a_layout_wait_for_the_next_one)
     rt_heap_close(heap);
 }
 
-/* The memory of a tensor of a layout comes back when the last view of it goes, and once only: in a slab (the first
- * shape) and in a block of its own. */
+/* The memory of a tensor of a layout comes back when the last view of it goes, and once only: in a slab (the
+ * first shape) and in a block of its own. */
 Test(object, a_view_keeps_a_tensor_of_a_layout_from_waiting)
 {
     for (int64_t width = 16; width <= 16 << 10; width <<= 10) {
