@@ -209,8 +209,8 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     index[1] = unblock(cx, ib, ii, v.in_block, v.in, &inside);
     for (int i = 0; i < v.window.rank; i++)
         index[2 + i] = k[i];
-    const ir_expr *expr =
-        guarded(cx, inside, ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, 2 + v.window.rank)));
+    base_dtype dtype = op_packed_dtype(call, 1, op_count_uses(&call->output[0], 2, 2 + v.window.rank));
+    const ir_expr *expr = guarded(cx, inside, ir_cast(cx, dtype, te_read(in, index, 2 + v.window.rank)));
     *out =
         te_compute(def, op_stage_name(def, base_format(cx, "%s.weights", call->op->name)), a.axis, a.n, expr);
     te_note(*out, "keep", ir_bool(cx, true));
@@ -245,7 +245,8 @@ static te_tensor *pack_input(const op_call *call, const op_conv *conv, te_def *d
             op_window_inside(call, &conv->window, i, p[i], call->input[0].dim[2 + i], te_axis_extent(p[i])));
         index[2 + i] = ir_sub(cx, p[i], ir_int(cx, conv->window.before[i]));
     }
-    const ir_expr *expr = guarded(cx, inside, te_read(input, index, 2 + conv->window.rank));
+    const ir_expr *expr =
+        guarded(cx, inside, ir_cast(cx, conv->sum, te_read(input, index, 2 + conv->window.rank)));
     def->role = IR_ROLE_PROLOGUE;
     te_tensor *tensor =
         te_compute(def, op_stage_name(def, base_format(cx, "%s.packed", call->op->name)), a.axis, a.n, expr);

@@ -19,7 +19,7 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 
-enum { FEW_PANELS = 2 };
+enum { FEW_PANELS = 2, FEW_ELEMENTS = 1024 };
 
 /* A[batch, m, k] (transposed: [batch, k, m]) times B[batch, k, n] (transposed: [batch, n, k]); batches
  * broadcast. */
@@ -200,7 +200,9 @@ static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **
     add_pair(cx, te_axis, &v, &axis[batch + 1], &inner, &k);
     axis[batch + 3] = inner;
     matrix_index(index, batch, k, column, v.trans_b);
-    const ir_expr *expr = ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, batch + 2));
+    const op_type *y = &call->output[0];
+    int64_t rows = op_count_uses(y, 0, y->n - 2 - batch) * op_count_uses(y, y->n - 2, y->n - 1);
+    const ir_expr *expr = ir_cast(cx, op_packed_dtype(call, 1, rows), te_read(in, index, batch + 2));
     const ir_expr *inside =
         ir_all(cx, below(cx, column, v.n, v.panel), v.pairs ? below(cx, k, v.k, 2) : NULL);
     if (expr && inside)
@@ -242,17 +244,18 @@ static te_tensor *pair_left(const op_call *call, const op_matmul *matmul, te_def
 }
 
 /* 16-bit elements of A in the type of the sums. Each is read for every panel, and would be converted each
- * time; where there are few panels that costs less than a place of their own. */
+ * time; where there are few panels and few elements that costs less than a place of their own. */
 static te_tensor *widen_left(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left)
 {
     const op_type *type = &call->input[0];
     tec_context *cx = call->cx;
     const ir_expr **axis = base_array(cx, const ir_expr *, type->n);
     ir_role role = def->role;
-    int64_t n;
+    int64_t n, m, k;
+    bool few = !ir_is_int(matmul->m, &m) || !ir_is_int(matmul->k, &k) || m * k < FEW_ELEMENTS;
 
     if (base_dtype_same(type->dtype, matmul->sum) ||
-        (ir_is_int(matmul->n, &n) && n <= FEW_PANELS * (int64_t)matmul->panel))
+        (few && ir_is_int(matmul->n, &n) && n <= FEW_PANELS * (int64_t)matmul->panel))
         return left;
     for (int i = 0; i < type->n; i++)
         axis[i] = te_axis(cx, base_format(cx, "a%d", i), type->dim[i]);

@@ -10,12 +10,42 @@
 
 #include "ir/text.h"
 
-base_dtype op_packed_dtype(const op_call *call, int index)
+enum { MANY_USES = 8 };
+
+int64_t op_count_uses(const op_type *type, int first, int end)
+{
+    int64_t uses = 1, n;
+
+    for (int d = first; d < end; d++) {
+        if (!ir_is_int(type->dim[d], &n))
+            n = MANY_USES;
+        uses = n > 0 && uses > INT64_MAX / n ? INT64_MAX : uses * n;
+    }
+    return uses;
+}
+
+/* One conversion serves the rows of a tile of sums, a dozen or so. Larger operands stay as they are: bringing
+ * them from memory would take longer than converting them. */
+static bool pays_to_widen(const op_call *call, int index, int64_t uses)
+{
+    const op_type *type = &call->input[index];
+    int64_t elements = 1, n;
+
+    for (int d = 0; d < type->n; d++) {
+        if (!ir_is_int(type->dim[d], &n))
+            return false;
+        elements = n && elements > INT64_MAX / n ? INT64_MAX : elements * n;
+    }
+    return uses >= MANY_USES && elements <= call->target->l2_bytes / 2 / (int64_t)sizeof(float);
+}
+
+base_dtype op_packed_dtype(const op_call *call, int index, int64_t uses)
 {
     base_dtype dtype = call->input[index].dtype;
     bool half = dtype.code == kDLFloat && dtype.bits == 16;
 
-    return half && call->target && target_offers(call->target, TARGET_CPU) && !call->target->has_f16c
+    return half && call->target && target_offers(call->target, TARGET_CPU) &&
+                   (!call->target->has_f16c || pays_to_widen(call, index, uses))
                ? BASE_F32
                : dtype;
 }

@@ -383,6 +383,18 @@ static double count_elements(const space_stage *stage)
     return n;
 }
 
+/* Whether the stage makes 32 bits of 16, which takes a vector instruction for all lanes, and as many for a
+ * single element where the sums read it. */
+static bool widens(tec_context *cx, const space_stage *stage)
+{
+    space_load_list l = space_loads_of(cx, stage->block);
+    bool halves = false;
+
+    for (int i = 0; i < l.n; i++)
+        halves |= l.load[i]->dtype.bits == 16;
+    return halves && stage->block->writes[0].buffer->dtype.bits > 16;
+}
+
 /* The sums read each element of the prologue a few times, and side by side: to store it for them costs more
  * than it gives. A prologue whose size is not known is stored: reads is 0 then. */
 static bool is_read_in_passing(tec_context *cx, const space_tiled *tiled, const space_stage *stage)
@@ -390,7 +402,7 @@ static bool is_read_in_passing(tec_context *cx, const space_tiled *tiled, const 
     enum { FEW = 4 };
     double reads = count_elements(tiled->sums), elements = count_elements(stage);
 
-    return reads > 0 && reads <= FEW * elements && !space_has_math(cx, stage->block) &&
+    return reads > 0 && reads <= FEW * elements && !space_has_math(cx, stage->block) && !widens(cx, stage) &&
            !space_find_transposed(cx, stage);
 }
 
@@ -407,7 +419,7 @@ static bool is_seldom_read(tec_context *cx, const space_tiled *tiled)
                             tiled->axis[i].loop->extent <= tiled->sums->lanes);
     for (int i = 0; i < tiled->n_producers; i++) {
         elements = fmax(elements, count_elements(tiled->producer[i]));
-        math = math || space_has_math(cx, tiled->producer[i]->block);
+        math = math || space_has_math(cx, tiled->producer[i]->block) || widens(cx, tiled->producer[i]);
     }
     return narrow && !math && reads > 0 && reads <= SELDOM * elements;
 }

@@ -169,9 +169,10 @@ static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
     LLVMTypeRef f32 = like(gen->f32, value);
     if (gen->t->has_f16c) {
         LLVMValueRef half = LLVMBuildBitCast(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), "");
-        /* Seeing where a float comes from, LLVM computes and compares halves instead: lane by lane, as the
-         * CPU has no such instructions for vectors. */
-        return llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, LLVMBuildFPExt(gen->b, half, f32, ""));
+        LLVMValueRef wide = LLVMBuildFPExt(gen->b, half, f32, "");
+        /* Seeing where a float comes from, LLVM computes and compares halves instead, where the result is the
+         * same: lane by lane, unless the CPU has such instructions for vectors. */
+        return gen->t->has_avx512fp16 ? wide : llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, wide);
     }
     LLVMValueRef from = base_map_get(&gen->halves, value);
     if (from)

@@ -42,6 +42,29 @@ Test(half, no_lane_is_converted_by_itself)
     }
 }
 
+/* The result of one operation on two halves is the same in floats and in halves, so a CPU that computes with
+ * halves needs no floats; sums of products stay floats. */
+Test(half, a_cpu_that_computes_with_halves_does_not_convert_them)
+{
+    const char *const operation[][2] = {{"+", "vaddph"}, {"-", "vsubph"}, {"*", "vmulph"}, {"/", "vdivph"}};
+    const char cpu[] = "llvm -mcpu=sapphirerapids", sum[] =
+                                                        "def f(A: f16[8, 64], B: f16[8, 64]) {\n"
+                                                        "  R[i] = sum[k](f32(A[k, i]) * f32(B[k, i]))\n"
+                                                        "  return R\n}\nschedule f {\n  vectorize(R.i)\n}\n";
+
+    for (int i = 0; i < BASE_COUNT(operation); i++) {
+        const char *text =
+            assembly_for(cpu, base_format(cx,
+                                          "def f(A: f16[64], B: f16[64]) {\n  R[i] = A[i] %s B[i]\n  return "
+                                          "R\n}\nschedule f {\n  vectorize(R.i)\n}\n",
+                                          operation[i][0]));
+
+        cr_assert(strstr(text, operation[i][1]) && !strstr(text, "vcvt"), "%s", text);
+    }
+    const char *text = assembly_for(cpu, sum);
+    cr_assert(strstr(text, "vcvtph2ps") && !strstr(text, "mulph"), "%s", text);
+}
+
 /* How often code for a CPU that converts no halves makes floats of integers, which widening a vector of
  * halves needs and nothing else. */
 static int conversions(const char *body)

@@ -1,4 +1,5 @@
 /* tests/ops/matmul.c -- matrix products against three nested loops. */
+#include "ops/packing.h"
 #include "tests/ops/kit.h"
 
 TestSuite(matmul, .init = open_context, .fini = close_context);
@@ -80,6 +81,46 @@ Test(matmul, of_other_types)
     check(random_nd(BASE_F64, SHAPE(5, 7)), random_nd(BASE_F64, SHAPE(7, 11)), false, false);
     check(random_nd(BASE_I32, SHAPE(5, 7)), random_nd(BASE_I32, SHAPE(7, 11)), false, false);
     check(random_nd(BASE_F16, SHAPE(3, 4)), random_nd(BASE_F16, SHAPE(4, 18)), false, false);
+    check(random_nd(BASE_F16, SHAPE(9, 5)), random_nd(BASE_F16, SHAPE(5, 18)), false, false);
+    check(random_nd(BASE_F16, SHAPE(33, 32)), random_nd(BASE_F16, SHAPE(32, 6)), false, false);
+}
+
+/* The number of bits in which the second operand of a product is packed. */
+static int packed_bits(const char *machine, base_dtype dtype, int64_t rows, int64_t columns)
+{
+    const ir_expr *dim[] = {ir_int(cx, 512), ir_int(cx, columns)};
+    const op_type type[] = {{dtype, 2, dim}, {dtype, 2, dim}};
+    const op_call call = {.cx = cx, .target = target_parse(cx, machine), .input = type, .n_inputs = 2};
+
+    cr_assert(call.target, "%s", tec_context_error(cx));
+    return op_packed_dtype(&call, 1, rows).bits;
+}
+
+/* Half of the second cache holds `room` columns of 512 floats. */
+Test(matmul, packs_as_floats_what_is_converted_often)
+{
+    const char converts[] = "llvm -mcpu=x86-64-v4", does_not[] = "llvm -mcpu=x86-64-v2";
+    int64_t room = target_parse(cx, converts)->l2_bytes / 2 / 4 / 512;
+
+    cr_assert_eq(packed_bits(converts, BASE_F16, 7, room), 16);
+    cr_assert_eq(packed_bits(converts, BASE_F16, 8, room), 32);
+    cr_assert_eq(packed_bits(converts, BASE_F16, 8, room + 1), 16);
+    cr_assert_eq(packed_bits(does_not, BASE_F16, 1, room + 1), 32);
+    cr_assert_eq(packed_bits(converts, BASE_BF16, 8, room), 16);
+    cr_assert_eq(packed_bits(converts, BASE_F32, 8, room), 32);
+}
+
+/* What is not known counts as often. */
+Test(matmul, counts_the_uses_of_an_element)
+{
+    const ir_expr *dim[] = {ir_int(cx, 3), batch, ir_int(cx, 0), ir_int(cx, INT64_MAX)};
+    const op_type type = {BASE_F16, 4, dim};
+
+    cr_assert_eq(op_count_uses(&type, 0, 1), 3);
+    cr_assert_eq(op_count_uses(&type, 0, 2), 24);
+    cr_assert_eq(op_count_uses(&type, 0, 3), 0);
+    cr_assert_eq(op_count_uses(&type, 3, 4), INT64_MAX);
+    cr_assert_eq(op_count_uses(&type, 2, 2), 1);
 }
 
 #define BF16(...) random_nd(BASE_BF16, SHAPE(__VA_ARGS__))
