@@ -140,9 +140,10 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     if (v.pairs)
         ii = join_pair(cx, ii, op_add_axis(&a, "ip", ir_int(cx, 2)));
     index[1] = v.depthwise ? ir_int(cx, 0) : join(cx, ib, v.in_block, ii);
+    base_dtype dtype = v.pairs ? call->input[1].dtype
+                               : op_packed_dtype(call, 1, op_count_uses(&call->output[0], 2, 2 + rank));
     *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.weights", call->op->name)), a.axis, a.n,
-                      ir_cast(cx, op_packed_dtype(call, 1, op_count_uses(&call->output[0], 2, 2 + rank)),
-                              te_read(in, index, 2 + rank)));
+                      ir_cast(cx, dtype, te_read(in, index, 2 + rank)));
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }

@@ -202,7 +202,8 @@ static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **
     matrix_index(index, batch, k, column, v.trans_b);
     const op_type *y = &call->output[0];
     int64_t rows = op_count_uses(y, 0, y->n - 2 - batch) * op_count_uses(y, y->n - 2, y->n - 1);
-    const ir_expr *expr = ir_cast(cx, op_packed_dtype(call, 1, rows), te_read(in, index, batch + 2));
+    base_dtype dtype = v.pairs ? call->input[1].dtype : op_packed_dtype(call, 1, rows);
+    const ir_expr *expr = ir_cast(cx, dtype, te_read(in, index, batch + 2));
     const ir_expr *inside =
         ir_all(cx, below(cx, column, v.n, v.panel), v.pairs ? below(cx, k, v.k, 2) : NULL);
     if (expr && inside)

@@ -42,12 +42,11 @@ static bool pays_to_widen(const op_call *call, int index, int64_t uses)
 base_dtype op_packed_dtype(const op_call *call, int index, int64_t uses)
 {
     base_dtype dtype = call->input[index].dtype;
-    bool half = dtype.code == kDLFloat && dtype.bits == 16;
+    const target *t = call->target;
 
-    return half && call->target && target_offers(call->target, TARGET_CPU) &&
-                   (!call->target->has_f16c || pays_to_widen(call, index, uses))
-               ? BASE_F32
-               : dtype;
+    if (!base_is_float(dtype) || dtype.bits != 16 || !t || !target_offers(t, TARGET_CPU))
+        return dtype;
+    return pays_to_widen(call, index, uses) || (dtype.code == kDLFloat && !t->has_f16c) ? BASE_F32 : dtype;
 }
 
 /* [n, c, spatial] -> [n, c/block, spatial, block]: c must be a constant multiple of the block. */

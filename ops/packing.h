@@ -11,9 +11,10 @@
 /* [n, blocks * block, spatial] of [n, blocks, spatial, block]; false where type is none such. */
 bool op_unpacked_type(tec_context *cx, const op_type *type, op_type *out);
 
-/* The dtype in which input `index` is packed, each element of which is read for `uses` results. It is the
- * input's own; but float16 becomes float32 for a CPU without instructions that convert it, and where there are
- * many uses and the second cache holds all of the operand as float32: each use would convert it anew. */
+/* The dtype in which input `index` is packed, each element of which is converted for `uses` results where it
+ * has 16 bits. It is the input's own; but 16-bit floats become float32 where there are many uses and half of
+ * the second cache holds all of the operand as float32, and float16 does for a CPU without instructions that
+ * convert it. */
 base_dtype op_packed_dtype(const op_call *call, int index, int64_t uses);
 /* The product of the dimensions from first to before end. One that is no number counts as many uses. */
 int64_t op_count_uses(const op_type *type, int first, int end);

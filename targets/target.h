@@ -70,7 +70,7 @@ struct target {
     bool has_fma, has_rounding, has_f16c, has_avx512, has_avx512bf16, has_avx512fp16, has_vnni, has_dotprod,
         has_masks;
     /* "x86.bf16dot": instructions that add up pairs of products of bfloat16, called by this and by their
-     * number of sums (hardware/); NULL: there are none */
+     * number of sums (hardware/); NULL: there are none, or multiply-adds of float32 are faster */
     const char *bf16_pairs;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */
     int load_ports, fma_ports;

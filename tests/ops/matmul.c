@@ -106,7 +106,9 @@ Test(matmul, packs_as_floats_what_is_converted_often)
     cr_assert_eq(packed_bits(converts, BASE_F16, 8, room), 32);
     cr_assert_eq(packed_bits(converts, BASE_F16, 8, room + 1), 16);
     cr_assert_eq(packed_bits(does_not, BASE_F16, 1, room + 1), 32);
-    cr_assert_eq(packed_bits(converts, BASE_BF16, 8, room), 16);
+    cr_assert_eq(packed_bits(does_not, BASE_BF16, 1, room + 1), 16);
+    cr_assert_eq(packed_bits(converts, BASE_BF16, 7, room), 16);
+    cr_assert_eq(packed_bits(converts, BASE_BF16, 8, room), 32);
     cr_assert_eq(packed_bits(converts, BASE_F32, 8, room), 32);
 }
 

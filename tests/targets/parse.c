@@ -49,6 +49,8 @@ Test(parse, avx512_means_512_bits_and_32_registers)
     cr_assert(eq(int, t->vector_bits, 512));
     cr_assert(eq(int, t->vector_registers, 32));
     cr_assert(t->has_avx512bf16 && t->has_avx512fp16 && t->has_vnni && t->has_masks);
+    cr_assert(t->bf16_pairs == NULL); /* there, multiply-adds of float32 are faster */
+    cr_assert(parsed("llvm -mcpu=znver4")->bf16_pairs != NULL);
     cr_assert(eq(int, target_lanes(t, BASE_F32), 16));
     cr_assert(eq(int, target_lanes(t, BASE_F64), 8));
 }
