@@ -217,6 +217,12 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     return *out != NULL;
 }
 
+/* A CPU would convert an element of 16 bits for each of its uses. The tensor cores of a GPU take 16 bits. */
+static base_dtype packed_input_dtype(const op_call *call, const op_conv *conv)
+{
+    return call->target && target_offers(call->target, TARGET_CPU) ? conv->sum : call->input[0].dtype;
+}
+
 /* X as blocks of channels with its padding: [n, g, ib, spatial, ii]. Outside of the input it is 0. Extents
  * are those that the windows reach, not those of the input plus padding: rows behind the last window would be
  * packed for nobody. */
@@ -246,7 +252,8 @@ static te_tensor *pack_input(const op_call *call, const op_conv *conv, te_def *d
         index[2 + i] = ir_sub(cx, p[i], ir_int(cx, conv->window.before[i]));
     }
     const ir_expr *expr =
-        guarded(cx, inside, ir_cast(cx, conv->sum, te_read(input, index, 2 + conv->window.rank)));
+        guarded(cx, inside,
+                ir_cast(cx, packed_input_dtype(call, conv), te_read(input, index, 2 + conv->window.rank)));
     def->role = IR_ROLE_PROLOGUE;
     te_tensor *tensor =
         te_compute(def, op_stage_name(def, base_format(cx, "%s.packed", call->op->name)), a.axis, a.n, expr);
