@@ -201,7 +201,9 @@ static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **
     axis[batch + 3] = inner;
     matrix_index(index, batch, k, column, v.trans_b);
     const op_type *y = &call->output[0];
-    int64_t rows = op_count_uses(y, 0, y->n - 2 - batch) * op_count_uses(y, y->n - 2, y->n - 1);
+    int64_t rows = op_count_uses(y, y->n - 2, y->n - 1), batches = op_count_uses(y, 0, y->n - 2 - batch);
+    if (__builtin_mul_overflow(rows, batches, &rows)) /* batches that B serves all */
+        rows = INT64_MAX;
     base_dtype dtype = v.pairs ? call->input[1].dtype : op_packed_dtype(call, 1, rows);
     const ir_expr *expr = ir_cast(cx, dtype, te_read(in, index, batch + 2));
     const ir_expr *inside =

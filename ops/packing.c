@@ -16,11 +16,9 @@ int64_t op_count_uses(const op_type *type, int first, int end)
 {
     int64_t uses = 1, n;
 
-    for (int d = first; d < end; d++) {
-        if (!ir_is_int(type->dim[d], &n))
-            n = MANY_USES;
-        uses = n > 0 && uses > INT64_MAX / n ? INT64_MAX : uses * n;
-    }
+    for (int d = first; d < end; d++)
+        if (__builtin_mul_overflow(uses, ir_is_int(type->dim[d], &n) ? n : MANY_USES, &uses))
+            uses = INT64_MAX;
     return uses;
 }
 
@@ -29,14 +27,13 @@ int64_t op_count_uses(const op_type *type, int first, int end)
 static bool pays_to_widen(const op_call *call, int index, int64_t uses)
 {
     const op_type *type = &call->input[index];
-    int64_t elements = 1, n;
+    int64_t n;
 
-    for (int d = 0; d < type->n; d++) {
+    for (int d = 0; d < type->n; d++)
         if (!ir_is_int(type->dim[d], &n))
             return false;
-        elements = n && elements > INT64_MAX / n ? INT64_MAX : elements * n;
-    }
-    return uses >= MANY_USES && elements <= call->target->l2_bytes / 2 / (int64_t)sizeof(float);
+    return uses >= MANY_USES &&
+           op_count_uses(type, 0, type->n) <= call->target->l2_bytes / 2 / (int64_t)sizeof(float);
 }
 
 base_dtype op_packed_dtype(const op_call *call, int index, int64_t uses)

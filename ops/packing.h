@@ -16,7 +16,8 @@ bool op_unpacked_type(tec_context *cx, const op_type *type, op_type *out);
  * the second cache holds all of the operand as float32, and float16 does for a CPU without instructions that
  * convert it. */
 base_dtype op_packed_dtype(const op_call *call, int index, int64_t uses);
-/* The product of the dimensions from first to before end. One that is no number counts as many uses. */
+/* The product of the dimensions from first to before end, INT64_MAX at most. A dimension that is no number
+ * counts as many uses: lengths of sequences and batches are mostly long. */
 int64_t op_count_uses(const op_type *type, int first, int end);
 
 #endif

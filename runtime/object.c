@@ -119,7 +119,7 @@ int64_t rt_heap_bytes(const rt_heap *heap)
     return heap->bytes;
 }
 
-/* A program has a few layouts mostly: two lines of them. */
+/* The lists of the first seven layouts; most programs have no more. */
 void rt_heap_fetch(const rt_heap *heap)
 {
     const char *lists = (const char *)heap->ready;
@@ -218,14 +218,19 @@ static void count_out(rt_heap *heap, int64_t bytes)
         free_heap(heap);
 }
 
+static void put_first(layout_list *list, rt_tensor_object *tensor)
+{
+    tensor->head.next = list->first ? &list->first->head : NULL;
+    list->first = tensor;
+}
+
 /* The tensor waits for the next one of its layout, with its storage. */
 static void let_wait(rt_tensor_object *tensor)
 {
     rt_heap *heap = tensor->head.heap;
     layout_list *list = &heap->ready[tensor->ready];
 
-    tensor->head.next = list->first ? &list->first->head : NULL;
-    list->first = tensor;
+    put_first(list, tensor);
     count_out(heap, list->bytes);
 }
 
@@ -482,19 +487,20 @@ static bool make_slab(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t r
         rt_tensor_object *tensor = put_tensor(storage, dtype, rank, shape, bytes);
         tensor->layout = tensor->ready = layout;
         tensor->head.refs = 0;
-        tensor->head.next = list->first ? &list->first->head : NULL;
-        list->first = tensor;
+        put_first(list, tensor);
     }
     return true;
 }
 
+/* Small tensors of a layout come from a slab, which is made where none of them waits; others have a block of
+ * their own, and those of a layout wait there as well when they are freed. */
 rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t rank, const int64_t *shape,
                         tec_error *err)
 {
     layout_list *list = &heap->ready[layout];
     int64_t bytes = rt_shape_bytes(dtype, rank, shape);
 
-    if (bytes >= 0 && bytes <= SLAB_BYTES && 2 * slab_part(rank, bytes) <= SLAB_BYTES) {
+    if (layout && bytes >= 0 && bytes <= SLAB_BYTES && 2 * slab_part(rank, bytes) <= SLAB_BYTES) {
         if (!list->first && !make_slab(heap, layout, dtype, rank, shape, bytes, err))
             return NULL;
         rt_object *taken = rt_take_ready(heap, layout);
@@ -503,7 +509,7 @@ rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t
         return taken;
     }
     rt_object *whole = rt_new_whole(heap, 0, dtype, rank, shape, err);
-    if (whole) {
+    if (whole && layout) {
         rt_tensor_object *tensor = rt_as_tensor(whole);
 
         tensor->layout = tensor->ready = tensor->storage->ready = layout;

@@ -101,7 +101,8 @@ rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base
  * one block. Refuses negative extents. */
 rt_object *rt_new_whole(rt_heap *heap, int64_t room, base_dtype dtype, int32_t rank, const int64_t *shape,
                         tec_error *err);
-/* The same for a tensor of this layout, without more room. */
+/* The same for a tensor of this layout, without more room; it may lie in a slab. 0: a shape without a number.
+ */
 rt_object *rt_new_known(rt_heap *heap, int32_t layout, base_dtype dtype, int32_t rank, const int64_t *shape,
                         tec_error *err);
 /* A freed tensor of this layout that waits in the heap; NULL: none waits, or it would pass the limit. */

@@ -383,8 +383,7 @@ tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_
     if (!rt_tensor_check(tensor, "a value", err))
         return NULL;
     layout = rt_layout_find(&program->layouts, tensor->dtype, tensor->ndim, tensor->shape);
-    made = layout ? rt_new_known(program->heap, layout, tensor->dtype, tensor->ndim, tensor->shape, err)
-                  : rt_new_whole(program->heap, 0, tensor->dtype, tensor->ndim, tensor->shape, err);
+    made = rt_new_known(program->heap, layout, tensor->dtype, tensor->ndim, tensor->shape, err);
     if (made && !tec_tensor_copy(&rt_as_tensor(made)->tensor, tensor, err)) {
         rt_release(made);
         return NULL;

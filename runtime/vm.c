@@ -561,8 +561,7 @@ static rt_object *make_whole(run *self, const int32_t *words, int32_t layout)
 
     for (int32_t d = 0; d < type->rank; d++)
         shape[d] = words[0] == RT_NEW_TENSOR_REG ? self->r[words[3 + d]].i : words[3 + d];
-    return layout ? rt_new_known(self->p->heap, layout, type->dtype, type->rank, shape, self->inner)
-                  : rt_new_whole(self->p->heap, 0, type->dtype, type->rank, shape, self->inner);
+    return rt_new_known(self->p->heap, layout, type->dtype, type->rank, shape, self->inner);
 }
 
 /* A tensor that waits in the heap needs no look at the type nor at the extents, whose lines are far away in a
@@ -833,10 +832,11 @@ APART bool make_object(run *self, const int32_t *words)
     }
 }
 
-/* One instruction. The most frequent ones are called from here, and count their lists themselves. *done: the
- * run has ended. Jumps and calls set `at` themselves; behind any other
- * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
- * line. All instructions are listed here, so that the compiler names one that is missing. */
+/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
+ * instruction `at` moves on only where the instruction succeeded, so that an error names the instruction's
+ * own line. The lengths of the most frequent instructions, invoke_packed and new_tensor, are counted here,
+ * without the table of shapes. All instructions are listed here, so that the compiler names one that is
+ * missing. */
 IN_LOOP bool step(run *self, bool *done)
 {
     const int32_t *w = self->f->words + self->at;

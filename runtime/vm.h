@@ -38,7 +38,7 @@ typedef struct {
     int32_t at;
 } rt_call;
 
-/* What every instruction reads comes first. */
+/* What the loop reads comes first. */
 struct tec_program {
     rt_heap *heap;
     rt_vm_function **functions; /* of the program */

@@ -40,8 +40,8 @@ static void derive(target *machine)
     machine->has_rounding = target_has(machine, "sse4.1") || target_has(machine, "avx");
     machine->has_avx512bf16 = machine->has_avx512 && target_has(machine, "avx512bf16");
     machine->has_avx512fp16 = machine->has_avx512 && target_has(machine, "avx512fp16");
-    /* Intel's CPUs with both take 0.56 ns for a dot product of pairs and 0.14 ns for a multiply-add, which is
-     * half as many products in a second. */
+    /* Sapphire Rapids, which has both, takes 0.56 ns for a dot product of pairs and 0.14 ns for a
+     * multiply-add: half as many products in a second. */
     machine->bf16_pairs = machine->has_avx512bf16 && !machine->has_avx512fp16 ? "x86.bf16dot" : NULL;
     machine->has_vnni =
         target_has(machine, "avxvnni") || (machine->has_avx512 && target_has(machine, "avx512vnni"));

@@ -170,8 +170,10 @@ static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
     if (gen->t->has_f16c) {
         LLVMValueRef half = LLVMBuildBitCast(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), "");
         LLVMValueRef wide = LLVMBuildFPExt(gen->b, half, f32, "");
-        /* Seeing where a float comes from, LLVM computes and compares halves instead, where the result is the
-         * same: lane by lane, unless the CPU has such instructions for vectors. */
+        /* Seeing where a float comes from, LLVM computes and compares halves instead: lane by lane, unless
+         * the CPU has such instructions for vectors. The result is the same: a float has 24 bits, at least
+         * twice the 11 of a half and two more, so that rounding to a float first changes no rounding to a
+         * half. */
         return gen->t->has_avx512fp16 ? wide : llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, wide);
     }
     LLVMValueRef from = base_map_get(&gen->halves, value);

@@ -47,10 +47,10 @@ Test(half, no_lane_is_converted_by_itself)
 Test(half, a_cpu_that_computes_with_halves_does_not_convert_them)
 {
     const char *const operation[][2] = {{"+", "vaddph"}, {"-", "vsubph"}, {"*", "vmulph"}, {"/", "vdivph"}};
-    const char cpu[] = "llvm -mcpu=sapphirerapids", sum[] =
-                                                        "def f(A: f16[8, 64], B: f16[8, 64]) {\n"
-                                                        "  R[i] = sum[k](f32(A[k, i]) * f32(B[k, i]))\n"
-                                                        "  return R\n}\nschedule f {\n  vectorize(R.i)\n}\n";
+    const char cpu[] = "llvm -mcpu=sapphirerapids";
+    const char sum[] = "def f(A: f16[8, 64], B: f16[8, 64]) {\n"
+                       "  R[i] = sum[k](f32(A[k, i]) * f32(B[k, i]))\n"
+                       "  return R\n}\nschedule f {\n  vectorize(R.i)\n}\n";
 
     for (int i = 0; i < BASE_COUNT(operation); i++) {
         const char *text =

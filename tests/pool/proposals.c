@@ -180,6 +180,8 @@ static proxy start_boards(boards *b)
     return p;
 }
 
+/* Since one of the servers is slow, results come from the pool in another order than from the local measurer;
+ * the trials must be the same. */
 Test(proposals, of_a_pool_are_those_of_the_local_measurer, .timeout = 300)
 {
     tec_context *cx = tec_context_new();
