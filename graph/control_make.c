@@ -89,10 +89,7 @@ graph_node *graph_add_if(graph_function *function, const char *name, graph_value
     graph_instance i = graph_instance_of_body(cx, then);
     for (int k = 0; k < n; k++)
         type[k] = graph_seen_outside(function, &i, then, &type[k], &symbols);
-    const graph_type *u = output_types(cx, otherwise, 0, otherwise->outputs.n);
-    graph_instance j = graph_instance_of_body(cx, otherwise);
-    for (int k = 0; k < n && k < otherwise->outputs.n; k++)
-        type[k] = graph_join_outside(function, &type[k], &j, otherwise, &u[k], &symbols);
+    graph_join_branch(function, type, n, otherwise, &symbols);
     graph_node *node = graph_typed_node(cx, GRAPH_IF, name, &cond, 1, type, n);
     return graph_add_checked(function, with_bodies(cx, node, (graph_body *const[]){then, otherwise}, 2),
                              &symbols);

@@ -379,13 +379,8 @@ graph_node *graph_add_match(graph_function *function, const char *name, graph_va
     graph_instance i = graph_instance_of_body(cx, body[0]);
     for (int k = 0; k < n_out; k++)
         type[k] = graph_seen_outside(function, &i, body[0], &type[k], &symbols);
-    for (int b = 1; b < count; b++) {
-        const graph_type *u = graph_types_at(cx, &body[b]->outputs, 0, body[b]->outputs.n);
-        graph_instance j = graph_instance_of_body(cx, body[b]);
-
-        for (int k = 0; k < n_out && k < body[b]->outputs.n; k++)
-            type[k] = graph_join_outside(function, &type[k], &j, body[b], &u[k], &symbols);
-    }
+    for (int b = 1; b < count; b++)
+        graph_join_branch(function, type, n_out, body[b], &symbols);
     return add(function, &(graph_node_parts){.kind = GRAPH_MATCH,
                                              .name = name,
                                              .in = &value,

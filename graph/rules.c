@@ -325,27 +325,83 @@ static bool is_listed(const base_vec *vec, const void *what)
     return false;
 }
 
-/* The type of a result that comes from one of two regions: an extent is kept where both agree on it. */
-graph_type graph_join_outside(graph_function *function, const graph_type *type, graph_instance *instance,
-                              const graph_body *other, const graph_type *u, base_vec *symbols)
+/* An extent of a result: what it is after the branches so far, what it is after the branch that joins them,
+ * and what it is after either. */
+typedef struct {
+    const ir_expr *before, *joining, *after;
+} met_extent;
+
+/* What joins the type of a result: the branch that joins, and the extents that met so far. */
+typedef struct {
+    graph_function *function;
+    const graph_body *branch;
+    graph_instance known; /* of the branch: its symbols stand for nothing outside */
+    base_vec met;         /* met_extent * */
+    base_vec *symbols;
+} joiner;
+
+/* The extent after either branch. Where the branches agree on an extent from outside, it stays. Elsewhere only
+ * the run decides: the same two extents meet in the same symbol, so that results which share an extent after
+ * both branches go on sharing it, and others do not. `before` is a symbol of the result already where an
+ * earlier branch made it; the first extent that meets it keeps it, any other gets a symbol of its own. */
+static const ir_expr *join_extent(joiner *self, const ir_expr *before, const ir_expr *inside)
 {
-    tec_context *cx = function->module->cx;
+    tec_context *cx = self->function->module->cx;
+    const ir_expr *outside = known_outside(cx, &self->known, self->branch, inside);
+    const ir_expr *joining = outside ? outside : inside;
+    bool kept = is_listed(self->symbols, before);
+
+    if (outside && ir_same(before, outside))
+        return before;
+    for (int k = 0; k < self->met.n; k++) {
+        const met_extent *met = self->met.at[k];
+
+        if (!ir_same(met->before, before))
+            continue;
+        if (ir_same(met->joining, joining))
+            return met->after;
+        kept = false;
+    }
+    met_extent *met = base_new(cx, met_extent);
+    *met = (met_extent){before, joining, kept ? before : fresh_extent(self->function, self->symbols)};
+    base_push(cx, &self->met, met);
+    return met->after;
+}
+
+/* The type after either branch; types that differ in more than extents are left to the check of the node. */
+static graph_type join_type(joiner *self, const graph_type *type, const graph_type *other)
+{
+    tec_context *cx = self->function->module->cx;
     graph_type out = *type, *part = base_array(cx, graph_type, type->n);
     int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
     const ir_expr **dim = base_array(cx, const ir_expr *, rank);
 
-    if (type->kind != u->kind || type->n != u->n || (rank && rank != u->tensor.n))
-        return *type; /* the check of the node says what does not fit */
-    for (int d = 0; d < rank; d++) {
-        const ir_expr *expr = known_outside(cx, instance, other, u->tensor.dim[d]);
-
-        dim[d] = type->tensor.dim[d];
-        if (!is_listed(symbols, dim[d]) && !(expr && ir_same(dim[d], expr)))
-            dim[d] = fresh_extent(function, symbols);
-    }
+    if (type->kind != other->kind || type->n != other->n || (rank && rank != other->tensor.n))
+        return *type;
+    for (int d = 0; d < rank; d++)
+        dim[d] = join_extent(self, type->tensor.dim[d], other->tensor.dim[d]);
     for (int k = 0; k < type->n; k++)
-        part[k] = graph_join_outside(function, &type->part[k], instance, other, &u->part[k], symbols);
+        part[k] = join_type(self, &type->part[k], &other->part[k]);
     out.tensor.dim = dim;
     out.part = part;
     return out;
+}
+
+/* The types of results that come from one of several branches: `type` holds those after the branches so far,
+ * and gets those after `branch` as well.
+ *
+ *     so far (f32[d0], f32[d0]), `branch` gives (f32[n], f32[n]):   (f32[d0], f32[d0])
+ *                                `branch` gives (f32[n], f32[4]):   (f32[d0], f32[d1]) with the new symbol d1
+ *     so far (f32[4], f32[4]),   `branch` gives (f32[n], f32[n]):   (f32[d0], f32[d0]) with the new symbol d0
+ */
+void graph_join_branch(graph_function *function, graph_type *type, int count, const graph_body *branch,
+                       base_vec *symbols)
+{
+    joiner self = {function, branch, graph_instance_of_body(function->module->cx, branch), .symbols = symbols};
+
+    for (int k = 0; k < count && k < branch->outputs.n; k++) {
+        const graph_type other = graph_type_of(branch->outputs.at[k]);
+
+        type[k] = join_type(&self, &type[k], &other);
+    }
 }

@@ -64,9 +64,10 @@ graph_node *graph_add_checked(graph_function *function, graph_node *node, const 
  * becomes a fresh symbol as a whole. */
 graph_type graph_seen_outside(graph_function *function, graph_instance *instance, const graph_body *inner,
                               const graph_type *type, base_vec *symbols);
-/* The type of what is `type`, a type outside, after one branch and `u`, a type inside of `other`, after
- * another: `type` with a fresh symbol wherever the extents may differ. */
-graph_type graph_join_outside(graph_function *function, const graph_type *type, graph_instance *instance,
-                              const graph_body *other, const graph_type *u, base_vec *symbols);
+/* The types of `count` results that come from one of several branches. `type` holds what they are after the
+ * branches so far, by symbols outside, and becomes what they are after `branch` as well: with a fresh symbol
+ * wherever only the run decides on an extent. Results that share an extent after each branch share it. */
+void graph_join_branch(graph_function *function, graph_type *type, int count, const graph_body *branch,
+                       base_vec *symbols);
 
 #endif

@@ -58,6 +58,77 @@ Test(building, an_if_of_branches_of_two_extents_has_an_extent_of_its_own)
     cr_expect_eq(either->out[0]->type.dim[0], either->symbol[0]);
 }
 
+/* A region with the outputs `first` and `second`. */
+static graph_body *pair(graph_value *first, graph_value *second)
+{
+    graph_region_open(f);
+    graph_output(f, "a", first);
+    graph_output(f, "b", second);
+    return graph_region_close(f);
+}
+
+/* `first` twice after one branch, `second` and `third` after the other: the two extents of the results. */
+static void share(graph_value *c, graph_value *first, graph_value *second, graph_value *third,
+                  const ir_expr *extent[2], int n_symbols)
+{
+    graph_node *node = graph_add_if(f, "choose", c, pair(first, first), pair(second, third));
+
+    cr_assert(node, "%s", tec_context_error(cx));
+    cr_expect_eq(node->n_symbols, n_symbols);
+    for (int k = 0; k < 2; k++)
+        extent[k] = node->out[k]->type.dim[0];
+    graph_output(f, base_format(cx, "y%d", f->body->outputs.n), node->out[0]);
+}
+
+/* Whether the extent of `first` is one of the operands or only the run tells it. */
+Test(building, results_of_an_if_share_an_extent_where_both_branches_do)
+{
+    graph_value *c = graph_input(f, "c", (op_type){.dtype = BASE_BOOL}), *x = graph_input(f, "x", vector(n)),
+                *y = graph_input(f, "y", vector(ir_int(cx, 3)));
+    graph_node *node = graph_add_if(f, "either", c, branch(x, "neg"), branch(y, "neg"));
+    graph_value *z = node->out[0];
+    const ir_expr *extent[2];
+
+    share(c, x, y, y, extent, 1);
+    cr_expect_eq(extent[0], extent[1]);
+    share(c, z, y, y, extent, 1);
+    cr_expect_eq(extent[0], extent[1]);
+    share(c, z, y, x, extent, 2);
+    cr_expect_neq(extent[0], extent[1]);
+    share(c, x, y, x, extent, 1);
+    cr_expect_neq(extent[0], n);
+    cr_expect_eq(extent[1], n);
+    cr_assert(graph_verify(m), "%s", tec_context_error(cx));
+}
+
+/* The same of extents that only the branches know. */
+Test(building, results_of_an_if_share_an_extent_of_the_branches)
+{
+    graph_value *c = graph_input(f, "c", (op_type){.dtype = BASE_BOOL}), *x = graph_input(f, "x", vector(n)),
+                *y = graph_input(f, "y", vector(ir_int(cx, 3)));
+    const ir_expr *told[2];
+
+    for (int others = 0; others < 2; others++) {
+        graph_body *body[2];
+
+        for (int b = 0; b < 2; b++) {
+            graph_region_open(f);
+            graph_value *z = graph_add_if(f, "either", c, branch(x, "neg"), branch(y, "neg"))->out[0];
+            graph_output(f, "a", z);
+            graph_output(f, "b", b && others ? y : z);
+            body[b] = graph_region_close(f);
+        }
+        graph_node *node = graph_add_if(f, "choose", c, body[0], body[1]);
+        cr_assert(node, "%s", tec_context_error(cx));
+        cr_expect_eq(node->n_symbols, others ? 2 : 1);
+        for (int k = 0; k < 2; k++)
+            told[k] = node->out[k]->type.dim[0];
+        cr_expect_eq(told[0] == told[1], !others);
+        graph_output(f, base_format(cx, "y%d", others), node->out[0]);
+    }
+    cr_assert(graph_verify(m), "%s", tec_context_error(cx));
+}
+
 Test(building, an_if_refuses_branches_of_two_ranks)
 {
     graph_value *c = graph_input(f, "c", (op_type){.dtype = BASE_BOOL}), *x = graph_input(f, "x", vector(n)),

@@ -476,3 +476,40 @@ Test(meets, in_a_call_whose_result_nobody_reads)
         stops(text, (interp_value *[]){vector(3), vector(4)}, 2, 2, "must be equal: 3 and 4");
     }
 }
+
+/* The results of branches: `a` and `b` share an extent after one branch and not after another, so they do not
+ * share any behind the branches. Where they share one after each branch, `a + b` needs no check. */
+Test(meets, in_results_of_branches)
+{
+#define GROWN "def grown(x: f32[?]) -> f32[?] { concat(x, x, axis = 0) }\n"
+    const char *choose = GROWN "def main(x: f32[?], y: f32[?], k: i64) -> (f32[?], f32[?]) {\n"
+                               "  if k == 0 {\n"
+                               "    let z = grown(x)\n"
+                               "    (z, z)\n"
+                               "  } else { (x, y) }\n"
+                               "}\n";
+    const char *match = GROWN "type Way = One | Two | Three\n"
+                              "def way(k: i64) -> Way {\n"
+                              "  if k == 0 { One } else { if k == 1 { Two } else { Three } }\n"
+                              "}\n"
+                              "def main(x: f32[?], y: f32[?], k: i64) -> (f32[?], f32[?], f32[?]) {\n"
+                              "  match way(k) {\n"
+                              "    One => { let z = grown(x) (z, z, z) }\n"
+                              "    Two => (x, y, y)\n"
+                              "    Three => { let z = grown(y) (x, x, z) }\n"
+                              "  }\n"
+                              "}\n";
+    const char *shared = GROWN "def main(x: f32[?], y: f32[?], k: i64) -> f32[?] {\n"
+                               "  let (a, b) = if k == 0 {\n"
+                               "    let z = grown(x)\n"
+                               "    (z, z)\n"
+                               "  } else { (y, neg(y)) }\n"
+                               "  a + b\n"
+                               "}\n";
+    const char *const texts[] = {choose, match, shared};
+
+    for (int64_t k = 0; k < 3; k++)
+        for (int i = 0; i < BASE_COUNT(texts); i++)
+            runs(texts[i],
+                 (interp_value *[]){vector(3), vector(4), interp_tensor(cx, BASE_I64, 0, NULL, &k)}, 3);
+}
