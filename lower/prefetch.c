@@ -12,7 +12,8 @@
  * breaks    nothing
  *
  * What an iteration reads is a box (ir_touched); one element of each cache line of its last dimension is
- * asked for. The box may reach over the buffer; what lies inside counts. A buffer that no longer is what the
+ * asked for. Where the rows of the box are whole rows of the buffer, they lie side by side, and a request for
+ * one line of several is enough on some CPUs (lines_fetched of the target). The box may reach over the buffer; what lies inside counts. A buffer that no longer is what the
  * loop reads from is left alone: it is a hint.
  */
 #include <string.h>
@@ -27,6 +28,7 @@ static const char prefix[] = "prefetch.";
 
 typedef struct {
     tec_context *cx;
+    const target *target;
     base_vec intrinsics; /* one for each dtype: the meaning has operands of that */
 } prefetcher;
 
@@ -93,9 +95,21 @@ typedef struct {
     const ir_region *box;
 } reading;
 
+/* Bytes from one request to the next. */
+static int bytes_apart(const prefetcher *self, const ir_region *box)
+{
+    const ir_buffer *buffer = box->buffer;
+    int last = buffer->n - 1;
+    int64_t min;
+    bool whole = last > 0 && !buffer->strides && ir_is_int(box->min[last], &min) && min == 0 &&
+                 ir_same(box->extent[last], buffer->shape[last]);
+
+    return whole ? LINE * self->target->lines_fetched : LINE;
+}
+
 /* Loops over the lines of the box with loop variable `var` at `later`. Rows by loops over the outer
- * dimensions, lines by steps of 64 bytes in the last one. The bounds are those of the iteration `later`, so
- * they are substituted before they are clipped to the buffer. */
+ * dimensions, lines by steps in the last one. The bounds are those of the iteration `later`, so they are
+ * substituted before they are clipped to the buffer. */
 static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const reading *what,
                               const ir_expr *var, const ir_expr *later)
 {
@@ -105,7 +119,7 @@ static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const rea
     const ir_expr **index = base_array(cx, const ir_expr *, buffer->n),
                   **loop = base_array(cx, const ir_expr *, buffer->n),
                   **lines = base_array(cx, const ir_expr *, buffer->n);
-    int per_line = LINE / base_dtype_bytes(buffer->dtype);
+    int per_line = bytes_apart(self, box) / base_dtype_bytes(buffer->dtype);
 
     for (int d = 0; d < buffer->n; d++) {
         const ir_expr *by = ir_int(cx, d == buffer->n - 1 && per_line > 1 ? per_line : 1),
@@ -295,7 +309,7 @@ static const ir_program *with_intrinsics(prefetcher *self, const ir_program *pro
 
 const ir_program *lower_prefetch(const lower_options *options, const ir_program *program)
 {
-    prefetcher p = {.cx = options->cx};
+    prefetcher p = {.cx = options->cx, .target = options->target};
     const ir_program *out = lower_with_body(
         options->cx, program, visit(&p, ir_facts_of_program(options->cx, program), program->body));
 

@@ -4,14 +4,14 @@
 #include "targets/arch.h"
 
 static const target_cpu cpus[] = {
-    {"generic", NULL, "fp-armv8 neon", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
-    {"cortex-a53", "generic", "crc", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
-    {"cortex-a72", "generic", "crc", TARGET_KIB(32), TARGET_MIB(1), 0, 1, 2},
+    {"generic", NULL, "fp-armv8 neon", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
+    {"cortex-a53", "generic", "crc", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
+    {"cortex-a72", "generic", "crc", TARGET_KIB(32), TARGET_MIB(1), 0, 1, 2, 1},
     {"cortex-a76", "cortex-a72", "dotprod fullfp16 lse rdm", TARGET_KIB(64), TARGET_KIB(512), TARGET_MIB(2),
-     2, 2},
-    {"neoverse-n1", "cortex-a76", "", TARGET_KIB(64), TARGET_MIB(1), TARGET_MIB(32), 2, 2},
-    {"neoverse-v1", "neoverse-n1", "bf16 i8mm", TARGET_KIB(64), TARGET_MIB(1), TARGET_MIB(32), 2, 4},
-    {"apple-m1", "cortex-a76", "fp16fml", TARGET_KIB(128), TARGET_MIB(12), 0, 3, 4},
+     2, 2, 1},
+    {"neoverse-n1", "cortex-a76", "", TARGET_KIB(64), TARGET_MIB(1), TARGET_MIB(32), 2, 2, 1},
+    {"neoverse-v1", "neoverse-n1", "bf16 i8mm", TARGET_KIB(64), TARGET_MIB(1), TARGET_MIB(32), 2, 4, 1},
+    {"apple-m1", "cortex-a76", "fp16fml", TARGET_KIB(128), TARGET_MIB(12), 0, 3, 4, 1},
 };
 
 static void derive(target *machine)

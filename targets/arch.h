@@ -19,6 +19,7 @@ typedef struct {
     const char *features; /* "avx2 fma" */
     int64_t l1_bytes, l2_bytes, l3_bytes;
     int load_ports, fma_ports;
+    int lines_fetched; /* as in target.h; 1 also where it was not measured */
 } target_cpu;
 
 /* How kernels switch denormals off: LLVM's intrinsics that get and set the control register, and the bits

@@ -10,11 +10,11 @@
 #include "targets/arch.h"
 
 static const target_cpu cpus[] = {
-    {"generic", NULL, "neon vfp3", TARGET_KIB(32), TARGET_KIB(256), 0, 1, 1},
-    {"cortex-a9", "generic", "fp16", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
-    {"cortex-a7", "generic", "fp16 hwdiv hwdiv-arm vfp4", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
-    {"cortex-a15", "cortex-a7", "", TARGET_KIB(32), TARGET_MIB(1), 0, 1, 2},
-    {"cortex-a53", "cortex-a7", "crc fp-armv8", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
+    {"generic", NULL, "neon vfp3", TARGET_KIB(32), TARGET_KIB(256), 0, 1, 1, 1},
+    {"cortex-a9", "generic", "fp16", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
+    {"cortex-a7", "generic", "fp16 hwdiv hwdiv-arm vfp4", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
+    {"cortex-a15", "cortex-a7", "", TARGET_KIB(32), TARGET_MIB(1), 0, 1, 2, 1},
+    {"cortex-a53", "cortex-a7", "crc fp-armv8", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
 };
 
 /* Scalar float32 and float64 fuse from VFPv4 on; conversions of float16 and rounding to integers are

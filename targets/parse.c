@@ -261,6 +261,7 @@ static target *make_cpu(words *list, const target_arch *arch, const target_cpu *
     t->model = list->model;
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
+    t->lines_fetched = cpu->lines_fetched;
     arch->derive(t);
     if (!target_offers(t, TARGET_VECTORS))
         t->vector_bits = 0;

@@ -74,6 +74,9 @@ struct target {
     const char *bf16_pairs;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */
     int load_ports, fma_ports;
+    /* A request for one cache line of a run that is read on and on brings so many: the CPU sees the run by it
+     * and fetches what follows. */
+    int lines_fetched;
 
     /* GPU */
     int capability;        /* of an NVIDIA GPU, 80: sm_80; 0: another device */

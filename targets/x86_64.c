@@ -4,30 +4,35 @@
  * name only picks the scheduling model). Cache sizes are those
  * of one core, L3 the share of a typical model. A level (x86-64-v3) has the figures of the plain machines
  * that it stands for.
+ *
+ * Lines fetched, measured on Sapphire Rapids with LSTM cells of one row: 6.6 MB of weights in the third cache
+ * take 1.00 with a request for each line, 0.94 for one of 4 or 8 lines, 1.47 without any; 1 MB in the second
+ * cache take 1.00, 0.88 and 0.89, since each request takes a load port from the multiply-adds.
  */
 #include <elf.h>
 
 #include "targets/arch.h"
 
 static const target_cpu cpus[] = {
-    {"x86-64", NULL, "cmov cx8 fxsr mmx sse sse2 x87", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 1},
+    {"x86-64", NULL, "cmov cx8 fxsr mmx sse sse2 x87", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 1,
+     1},
     {"x86-64-v2", "x86-64", "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3", TARGET_KIB(32), TARGET_KIB(256),
-     TARGET_MIB(8), 2, 1},
+     TARGET_MIB(8), 2, 1, 1},
     {"x86-64-v3", "x86-64-v2", "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave", TARGET_KIB(32),
-     TARGET_KIB(256), TARGET_MIB(8), 2, 2},
+     TARGET_KIB(256), TARGET_MIB(8), 2, 2, 1},
     {"x86-64-v4", "x86-64-v3", "avx512bw avx512cd avx512dq avx512f avx512vl", TARGET_KIB(32), TARGET_MIB(1),
-     TARGET_MIB(16), 2, 2},
-    {"haswell", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 2},
-    {"skylake", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 2},
-    {"skylake-avx512", "x86-64-v4", "", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(16), 2, 2},
-    {"cascadelake", "skylake-avx512", "avx512vnni", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(24), 2, 2},
+     TARGET_MIB(16), 2, 2, 1},
+    {"haswell", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 2, 1},
+    {"skylake", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(256), TARGET_MIB(8), 2, 2, 1},
+    {"skylake-avx512", "x86-64-v4", "", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(16), 2, 2, 1},
+    {"cascadelake", "skylake-avx512", "avx512vnni", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(24), 2, 2, 1},
     {"icelake-server", "cascadelake", "avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vpopcntdq",
-     TARGET_KIB(48), TARGET_KIB(1280), TARGET_MIB(32), 2, 2},
+     TARGET_KIB(48), TARGET_KIB(1280), TARGET_MIB(32), 2, 2, 1},
     {"sapphirerapids", "icelake-server", "avx512bf16 avx512fp16 avxvnni", TARGET_KIB(48), TARGET_MIB(2),
-     TARGET_MIB(64), 2, 2},
-    {"znver3", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(512), TARGET_MIB(32), 2, 2},
-    {"znver4", "icelake-server", "avx512bf16", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(32), 2, 1},
-    {"znver5", "znver4", "avxvnni", TARGET_KIB(48), TARGET_MIB(1), TARGET_MIB(32), 2, 2},
+     TARGET_MIB(64), 2, 2, 4},
+    {"znver3", "x86-64-v3", "", TARGET_KIB(32), TARGET_KIB(512), TARGET_MIB(32), 2, 2, 1},
+    {"znver4", "icelake-server", "avx512bf16", TARGET_KIB(32), TARGET_MIB(1), TARGET_MIB(32), 2, 1, 1},
+    {"znver5", "znver4", "avxvnni", TARGET_KIB(48), TARGET_MIB(1), TARGET_MIB(32), 2, 2, 1},
 };
 
 /* Widths and registers follow from the features; AVX-512 counts where all its parts are there. */

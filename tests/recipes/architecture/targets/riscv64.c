@@ -6,7 +6,7 @@
 #include "targets/arch.h"
 
 static const target_cpu cpus[] = {
-    {"generic-rv64", NULL, "a c d f m", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
+    {"generic-rv64", NULL, "a c d f m", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1, 1},
 };
 
 static void derive(target *t)
