@@ -340,10 +340,10 @@ typedef struct {
     base_vec *symbols;
 } joiner;
 
-/* The extent after either branch. Where the branches agree on an extent from outside, it stays. Elsewhere only
- * the run decides: the same two extents meet in the same symbol, so that results which share an extent after
- * both branches go on sharing it, and others do not. `before` is a symbol of the result already where an
- * earlier branch made it; the first extent that meets it keeps it, any other gets a symbol of its own. */
+/* The extent after either branch. Where the branches agree on an extent from outside, it stays. Elsewhere
+ * only the run decides: the same two extents meet in the same symbol, so that results which share an extent
+ * after both branches go on sharing it, and others do not. `before` is a symbol of the result already where
+ * an earlier branch made it; the first extent that meets it keeps it, any other gets a symbol of its own. */
 static const ir_expr *join_extent(joiner *self, const ir_expr *before, const ir_expr *inside)
 {
     tec_context *cx = self->function->module->cx;
@@ -397,7 +397,10 @@ static graph_type join_type(joiner *self, const graph_type *type, const graph_ty
 void graph_join_branch(graph_function *function, graph_type *type, int count, const graph_body *branch,
                        base_vec *symbols)
 {
-    joiner self = {function, branch, graph_instance_of_body(function->module->cx, branch), .symbols = symbols};
+    joiner self = {.function = function,
+                   .branch = branch,
+                   .known = graph_instance_of_body(function->module->cx, branch),
+                   .symbols = symbols};
 
     for (int k = 0; k < count && k < branch->outputs.n; k++) {
         const graph_type other = graph_type_of(branch->outputs.at[k]);

@@ -12,9 +12,9 @@
  * breaks    nothing
  *
  * What an iteration reads is a box (ir_touched); one element of each cache line of its last dimension is
- * asked for. Where the rows of the box are whole rows of the buffer, they lie side by side, and a request for
- * one line of several is enough on some CPUs (lines_fetched of the target). The box may reach over the buffer; what lies inside counts. A buffer that no longer is what the
- * loop reads from is left alone: it is a hint.
+ * asked for. Where the rows of the box are whole rows of the buffer, they lie side by side, and one request
+ * for several lines may be enough (bytes_apart). The box may reach over the buffer; what lies inside counts.
+ * A buffer that no longer is what the loop reads from is left alone: it is a hint.
  */
 #include <string.h>
 
@@ -95,16 +95,21 @@ typedef struct {
     const ir_region *box;
 } reading;
 
-/* Bytes from one request to the next. */
-static int bytes_apart(const prefetcher *self, const ir_region *box)
+/* Bytes from one request to the next. An iteration that reads less than two requests bring is asked for line
+ * by line: other operands pass between such pieces, and the CPU sees no run. BERT, whose products of unknown
+ * length read two lines a step, takes 1.09 to 1.10 of the time with one request for both. */
+static int64_t bytes_apart(const prefetcher *self, const ir_region *box)
 {
     const ir_buffer *buffer = box->buffer;
     int last = buffer->n - 1;
-    int64_t min;
+    int64_t min, extent, apart = (int64_t)LINE * self->target->lines_fetched;
     bool whole = last > 0 && !buffer->strides && ir_is_int(box->min[last], &min) && min == 0 &&
                  ir_same(box->extent[last], buffer->shape[last]);
 
-    return whole ? LINE * self->target->lines_fetched : LINE;
+    return whole && ir_is_int(box->extent[last], &extent) &&
+                   extent >= 2 * apart / base_dtype_bytes(buffer->dtype)
+               ? apart
+               : LINE;
 }
 
 /* Loops over the lines of the box with loop variable `var` at `later`. Rows by loops over the outer
@@ -119,7 +124,7 @@ static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const rea
     const ir_expr **index = base_array(cx, const ir_expr *, buffer->n),
                   **loop = base_array(cx, const ir_expr *, buffer->n),
                   **lines = base_array(cx, const ir_expr *, buffer->n);
-    int per_line = bytes_apart(self, box) / base_dtype_bytes(buffer->dtype);
+    int64_t per_line = bytes_apart(self, box) / base_dtype_bytes(buffer->dtype);
 
     for (int d = 0; d < buffer->n; d++) {
         const ir_expr *by = ir_int(cx, d == buffer->n - 1 && per_line > 1 ? per_line : 1),

@@ -510,6 +510,6 @@ Test(meets, in_results_of_branches)
 
     for (int64_t k = 0; k < 3; k++)
         for (int i = 0; i < BASE_COUNT(texts); i++)
-            runs(texts[i],
-                 (interp_value *[]){vector(3), vector(4), interp_tensor(cx, BASE_I64, 0, NULL, &k)}, 3);
+            runs(texts[i], (interp_value *[]){vector(3), vector(4), interp_tensor(cx, BASE_I64, 0, NULL, &k)},
+                 3);
 }

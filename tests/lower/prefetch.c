@@ -19,21 +19,23 @@ Test(prefetch, asks_for_each_line_of_a_later_row)
     same_meaning("prefetch", AVX512, ROWS, SIZES(0, 1, 2, 3, 7));
 }
 
-/* A CPU that fetches four lines for each request: 8 lines of a whole row are two requests, the four of half a
- * row are four, since the next half does not follow. */
+/* A CPU that fetches four lines for each request: 8 lines of a whole row are two requests. Those of half a
+ * row, where the next half does not follow, and the four of a short row are asked for one by one. */
 Test(prefetch, asks_for_one_line_of_those_that_arrive_together)
 {
 #define INTEL "llvm -mcpu=sapphirerapids"
 #define PARTS                                                                                                \
-    "program p(symbol n, A: f32[n, 128], out B: f32[n, 128]) {\n"                                            \
+    "program p(symbol n, A: f32[n, %d], out B: f32[n, 128]) {\n"                                             \
     "  for y in 0..n @prefetch.A(2) { for x in 0..%d { B[y, x] = A[y, x] } }\n"                              \
     "}\n"
-    const char *whole = base_format(cx, PARTS, 128), *half = base_format(cx, PARTS, 64);
+    const char *whole = base_format(cx, PARTS, 128, 128), *half = base_format(cx, PARTS, 256, 128),
+               *low = base_format(cx, PARTS, 64, 64);
 
     HAS("for line in 0..8 unrolled {", after("prefetch", AVX512, whole));
     HAS("for line in 0..2 unrolled {", after("prefetch", INTEL, whole));
     HAS("prefetch.0(&A, line * 64 + (y + 2 + row) * 128, 3)", after("prefetch", INTEL, whole));
-    HAS("for line in 0..4 unrolled {", after("prefetch", INTEL, half));
+    HAS("for line in 0..8 unrolled {", after("prefetch", INTEL, half));
+    HAS("for line in 0..4 unrolled {", after("prefetch", INTEL, low));
     same_meaning("prefetch", INTEL, whole, SIZES(0, 1, 2, 3, 7));
 }
 
