@@ -16,7 +16,8 @@
  *
  * - The times of the table are those in the model: their sum is the sum of parts of one run. Where a kernel
  *   has another schedule than in the first round, its neighbours run in other company, so all are measured
- *   again; that also keeps the choice of the winners out of the times that the table shows.
+ *   again; that also keeps the choice of the winners out of the times that the table shows. A kernel that is
+ *   slower in this company than what stood gets that back as well, and the rest is measured once more.
  * - Then both models are timed as wholes, without the clock of the steps.
  *
  * Both models are built in this process, from the records of the kernels that the job did not compare and
@@ -489,6 +490,25 @@ static void tell_all_times(tune_session *session, const kernel_times *times)
     }
 }
 
+/* Gives back what was adopted and is slower than what stood, beyond the noise, and tells the times. *count:
+ * of how many kernels. */
+static bool give_back_slower(tune_session *session, const kernel_times *times, int *count)
+{
+    double gain, noise;
+
+    *count = 0;
+    for (int i = 0; i < times->n_tasks; i++) {
+        if (!is_seen(session, times, i) || !tune_session_task(session, i)->adopted ||
+            !tune_wins(costs_of(times, 1, i), costs_of(times, 0, i), times->n, &gain, &noise))
+            continue;
+        if (!tune_take_back_task(session, i))
+            return false;
+        ++*count;
+    }
+    tell_all_times(session, times);
+    return true;
+}
+
 /* The steps of both models in turns, with one candidate of each kernel. The models are closed before anything
  * is judged: what is adopted then needs others. */
 static bool measure_round(tec_context *cx, const job_source *from, store *db, const tune_session *session,
@@ -517,11 +537,14 @@ static bool measure_round(tec_context *cx, const job_source *from, store *db, co
 bool job_time_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
                       const job_tasks *tasks, const space_ranges *const *after)
 {
+    enum { ROUNDS = 3 };
     kernel_times times = {0};
+    int given_back = 1;
 
-    if (!measure_round(cx, from, db, session, tasks, after, STANDING, &times))
-        return false;
-    tell_all_times(session, &times);
+    for (int round = 0; round < ROUNDS && given_back; round++)
+        if (!measure_round(cx, from, db, session, tasks, after, STANDING, &times) ||
+            !give_back_slower(session, &times, &given_back))
+            return false;
     return true;
 }
 

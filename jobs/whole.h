@@ -21,7 +21,8 @@ bool job_choose_kernels(tec_context *cx, const job_source *from, store *db, tune
                         const job_tasks *tasks, const space_ranges *const *after, double budget,
                         int *changed);
 
-/* Times each kernel in the model, with what stood and with what stands, and tells the session the times. */
+/* Times each kernel in the model, with what stood and with what stands, and tells the session the times. One
+ * that is slower there gets back what stood, and the others are timed again without it. */
 bool job_time_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
                       const job_tasks *tasks, const space_ranges *const *after);
 

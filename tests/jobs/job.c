@@ -1,6 +1,7 @@
 /* tests/jobs/job.c -- jobs as a library: names, locks, events as data, and a flag that is seen at once
  * whatever is being measured. */
-#include "jobs/job.h"
+#include "jobs/whole.h"
+
 #include "autotune/source.h"
 
 #include <criterion/criterion.h>
@@ -421,6 +422,41 @@ Test(job, gives_back_each_kernel_that_is_not_faster_in_the_model, .timeout = 100
     spec.from.dims = &batch;
     spec.from.n_dims = 1;
     cr_expect_gt(compare_whole_model(60), 0);
+}
+
+/* Adopted by what the fake measurer says alone, then timed where they stand. */
+Test(job, gives_back_what_is_slower_where_it_stands, .timeout = 100)
+{
+    const onnx_dim batch = {"batch", 1};
+    slow m = new_slow(NULL);
+    int adopted = 0, given_back = 0;
+
+    spec.from.dims = &batch;
+    spec.from.n_dims = 1;
+    spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
+    spec.trials = 60;
+    spec.model = "none";
+    job *j = job_open(cx, &spec);
+    cr_assert(j && job_take(j), "%s", tec_context_error(cx));
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){0}), TUNE_TRIALS, "%s", tec_context_error(cx));
+    const job_tasks tasks = job_tasks_of(j);
+    for (int i = 0; i < tasks.n; i++)
+        adopted += tune_session_task(job_session(j), i)->adopted;
+    tune_session *session = (tune_session *)job_session(j); /* as a job with `whole` would go on */
+    cr_assert(job_time_kernels(cx, &spec.from, job_store(j), session, &tasks, NULL), "%s",
+              tec_context_error(cx));
+    for (int i = 0; i < tasks.n; i++) {
+        const tune_state *t = tune_session_task(job_session(j), i);
+
+        given_back += t->only_alone;
+        adopted -= t->adopted || t->only_alone;
+        cr_expect(!t->only_alone || (!t->adopted && strcmp(t->stands, t->stood) == 0));
+        if (t->adopted)
+            cr_expect_lt(t->after, 1.1 * t->before, "%s is slower in the model", t->task->name);
+    }
+    cr_expect_eq(adopted, 0, "each that was adopted is or was given back");
+    cr_expect_gt(given_back, 0);
+    job_close(j);
 }
 
 /* What stands before the job is the definition without a schedule, so that any candidate is faster. */
