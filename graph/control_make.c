@@ -80,19 +80,14 @@ graph_node *graph_add_if(graph_function *function, const char *name, graph_value
                          graph_body *otherwise)
 {
     tec_context *cx = function->module->cx;
+    graph_body *const branch[] = {then, otherwise};
     base_vec symbols = {0};
 
     if (!cond || !then || !otherwise)
         return NULL;
-    int n = then->outputs.n;
-    graph_type *type = output_types(cx, then, 0, n);
-    graph_instance i = graph_instance_of_body(cx, then);
-    for (int k = 0; k < n; k++)
-        type[k] = graph_seen_outside(function, &i, then, &type[k], &symbols);
-    graph_join_branch(function, type, n, otherwise, &symbols);
-    graph_node *node = graph_typed_node(cx, GRAPH_IF, name, &cond, 1, type, n);
-    return graph_add_checked(function, with_bodies(cx, node, (graph_body *const[]){then, otherwise}, 2),
-                             &symbols);
+    const graph_type *type = graph_branch_types(function, branch, 2, &symbols);
+    graph_node *node = graph_typed_node(cx, GRAPH_IF, name, &cond, 1, type, then->outputs.n);
+    return graph_add_checked(function, with_bodies(cx, node, branch, 2), &symbols);
 }
 
 /* A sequence of `t` of that length. */

@@ -366,7 +366,6 @@ graph_value *graph_add_construct(graph_function *function, const char *data, con
 graph_node *graph_add_match(graph_function *function, const char *name, graph_value *value,
                             graph_body *const *body, int count)
 {
-    tec_context *cx = function->module->cx;
     base_vec symbols = {0};
 
     for (int b = 0; b < count; b++)
@@ -374,13 +373,7 @@ graph_node *graph_add_match(graph_function *function, const char *name, graph_va
             return NULL;
     if (!value || count == 0)
         return NULL;
-    int n_out = body[0]->outputs.n;
-    graph_type *type = graph_types_at(cx, &body[0]->outputs, 0, n_out);
-    graph_instance i = graph_instance_of_body(cx, body[0]);
-    for (int k = 0; k < n_out; k++)
-        type[k] = graph_seen_outside(function, &i, body[0], &type[k], &symbols);
-    for (int b = 1; b < count; b++)
-        graph_join_branch(function, type, n_out, body[b], &symbols);
+    const graph_type *type = graph_branch_types(function, body, count, &symbols);
     return add(function, &(graph_node_parts){.kind = GRAPH_MATCH,
                                              .name = name,
                                              .in = &value,
@@ -388,7 +381,7 @@ graph_node *graph_add_match(graph_function *function, const char *name, graph_va
                                              .body = body,
                                              .n_bodies = count,
                                              .result = type,
-                                             .n_results = n_out,
+                                             .n_results = body[0]->outputs.n,
                                              .symbol = (const ir_expr *const *)symbols.at,
                                              .n_symbols = symbols.n});
 }

@@ -387,24 +387,32 @@ static graph_type join_type(joiner *self, const graph_type *type, const graph_ty
     return out;
 }
 
-/* The types of results that come from one of several branches: `type` holds those after the branches so far,
- * and gets those after `branch` as well.
+/* The types of what comes from one of several branches, by symbols outside: those after the first one, then
+ * joined with each of the others.
  *
- *     so far (f32[d0], f32[d0]), `branch` gives (f32[n], f32[n]):   (f32[d0], f32[d0])
- *                                `branch` gives (f32[n], f32[4]):   (f32[d0], f32[d1]) with the new symbol d1
- *     so far (f32[4], f32[4]),   `branch` gives (f32[n], f32[n]):   (f32[d0], f32[d0]) with the new symbol d0
+ *     (f32[n], f32[n]) inside of the first branch     (f32[d0], f32[d0]) outside, with the new symbol d0
+ *     (f32[m], f32[m]) after the second               (f32[d0], f32[d0])
+ *     (f32[k], f32[4]) after the third                (f32[d0], f32[d1]), with the new symbol d1
  */
-void graph_join_branch(graph_function *function, graph_type *type, int count, const graph_body *branch,
-                       base_vec *symbols)
+graph_type *graph_branch_types(graph_function *function, graph_body *const *branch, int count,
+                               base_vec *symbols)
 {
-    joiner self = {.function = function,
-                   .branch = branch,
-                   .known = graph_instance_of_body(function->module->cx, branch),
-                   .symbols = symbols};
+    tec_context *cx = function->module->cx;
+    int n_out = branch[0]->outputs.n;
+    graph_type *type = graph_types_at(cx, &branch[0]->outputs, 0, n_out);
+    graph_instance first = graph_instance_of_body(cx, branch[0]);
 
-    for (int k = 0; k < count && k < branch->outputs.n; k++) {
-        const graph_type other = graph_type_of(branch->outputs.at[k]);
+    for (int k = 0; k < n_out; k++)
+        type[k] = graph_seen_outside(function, &first, branch[0], &type[k], symbols);
+    for (int b = 1; b < count; b++) {
+        joiner with = {.function = function,
+                       .branch = branch[b],
+                       .known = graph_instance_of_body(cx, branch[b]),
+                       .symbols = symbols};
+        const graph_type *other = graph_types_at(cx, &branch[b]->outputs, 0, branch[b]->outputs.n);
 
-        type[k] = join_type(&self, &type[k], &other);
+        for (int k = 0; k < n_out && k < branch[b]->outputs.n; k++)
+            type[k] = join_type(&with, &type[k], &other[k]);
     }
+    return type;
 }

@@ -64,10 +64,10 @@ graph_node *graph_add_checked(graph_function *function, graph_node *node, const 
  * becomes a fresh symbol as a whole. */
 graph_type graph_seen_outside(graph_function *function, graph_instance *instance, const graph_body *inner,
                               const graph_type *type, base_vec *symbols);
-/* The types of `count` results that come from one of several branches. `type` holds what they are after the
- * branches so far, by symbols outside, and becomes what they are after `branch` as well: with a fresh symbol
- * wherever only the run decides on an extent. Results that share an extent after each branch share it. */
-void graph_join_branch(graph_function *function, graph_type *type, int count, const graph_body *branch,
-                       base_vec *symbols);
+/* The types of what comes from one of `count` branches, by symbols outside, as many as the first one gives.
+ * An extent on which only the run decides is a fresh symbol of the open body, which goes to `symbols`;
+ * results that share an extent after each branch share it. */
+graph_type *graph_branch_types(graph_function *function, graph_body *const *branch, int count,
+                               base_vec *symbols);
 
 #endif

@@ -270,8 +270,7 @@ static bool adopt_ranges(job *work)
 }
 
 /* Each kernel between its neighbours. A kernel with another schedule changes the company of the others, which
- * are looked at again. Trying the second and third candidates takes at most a tenth of
- * the job's time. */
+ * are looked at again. Trying the second and third candidates takes at most a tenth of the job's time. */
 static bool judge_kernels(job *work)
 {
     int changed = 0;

@@ -17,7 +17,7 @@
  * - The times of the table are those in the model: their sum is the sum of parts of one run. Where a kernel
  *   has another schedule than in the first round, its neighbours run in other company, so all are measured
  *   again; that also keeps the choice of the winners out of the times that the table shows. A kernel that is
- *   slower in this company than what stood gets that back as well, and the rest is measured once more.
+ *   slower in this company than what stood gets that back as well, and all are measured again, at most twice.
  * - Then both models are timed as wholes, without the clock of the steps.
  *
  * Both models are built in this process, from the records of the kernels that the job did not compare and
@@ -534,17 +534,21 @@ static bool measure_round(tec_context *cx, const job_source *from, store *db, co
     return good;
 }
 
+/* The last round is not followed by another, whatever is given back in it. */
 bool job_time_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
                       const job_tasks *tasks, const space_ranges *const *after)
 {
     enum { ROUNDS = 3 };
     kernel_times times = {0};
-    int given_back = 1;
+    int given_back;
 
-    for (int round = 0; round < ROUNDS && given_back; round++)
+    for (int round = 0; round < ROUNDS; round++) {
         if (!measure_round(cx, from, db, session, tasks, after, STANDING, &times) ||
             !give_back_slower(session, &times, &given_back))
             return false;
+        if (!given_back)
+            break;
+    }
     return true;
 }
 

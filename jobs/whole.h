@@ -21,8 +21,8 @@ bool job_choose_kernels(tec_context *cx, const job_source *from, store *db, tune
                         const job_tasks *tasks, const space_ranges *const *after, double budget,
                         int *changed);
 
-/* Times each kernel in the model, with what stood and with what stands, and tells the session the times. One
- * that is slower there gets back what stood, and the others are timed again without it. */
+/* Times each kernel in the model, with what stood and with what stands, and tells the session the times. A
+ * kernel that is slower there gets back what stood, and all are timed again, at most twice. */
 bool job_time_kernels(tec_context *cx, const job_source *from, store *db, tune_session *session,
                       const job_tasks *tasks, const space_ranges *const *after);
 

@@ -98,9 +98,10 @@ int64_t space_pick_ahead(tec_knobs *knobs, const space_stage *stage, int64_t ste
  * does nothing but read 4 MiB takes 30.5 us so, and 32.4 us always forwards, on a core with 1 MiB of second
  * cache. Programs with a loop call the kernel again and again; the others lose nothing.
  *
- * So is one that several rows read: these rows stand inside of the panels. Always forwards, a product of
- * unknown length with 2.4 MB of weights took 1.7 to 1.9 times as long for one row as the kernel for one row
- * alone, on a core with 2 MiB of second cache; 1.2 times now. */
+ * An operand that several rows read is read in this way too, since the loop over the rows stands inside of
+ * the loop over the panels. For one row, a product of unknown length with 2.4 MB of weights takes 1.2 times
+ * as long so as the kernel for one row alone, and 1.7 to 1.9 times always forwards, on a core with 2 MiB of
+ * second cache. */
 bool space_alternate(sched *schedule, const space_tiled *tiled, const char *loop)
 {
     const target *machine = sched_target(schedule);

@@ -74,8 +74,8 @@ struct target {
     const char *bf16_pairs;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */
     int load_ports, fma_ports;
-    /* A request for one cache line of a run that is read on and on brings so many: the CPU sees the run by it
-     * and fetches what follows. */
+    /* Cache lines that arrive for one request inside of a long run of lines: the CPU sees the run and fetches
+     * what follows. 1: the line that was asked for. */
     int lines_fetched;
 
     /* GPU */

@@ -80,7 +80,7 @@ static void share(graph_value *c, graph_value *first, graph_value *second, graph
     graph_output(f, base_format(cx, "y%d", f->body->outputs.n), node->out[0]);
 }
 
-/* Whether the extent of `first` is one of the operands or only the run tells it. */
+/* The extent of x stands in the types of the inputs; that of z only the run tells. */
 Test(building, results_of_an_if_share_an_extent_where_both_branches_do)
 {
     graph_value *c = graph_input(f, "c", (op_type){.dtype = BASE_BOOL}), *x = graph_input(f, "x", vector(n)),

@@ -477,8 +477,8 @@ Test(meets, in_a_call_whose_result_nobody_reads)
     }
 }
 
-/* The results of branches: `a` and `b` share an extent after one branch and not after another, so they do not
- * share any behind the branches. Where they share one after each branch, `a + b` needs no check. */
+/* Two results share an extent after one branch and not after another: behind the branches they have an extent
+ * each. Two that share an extent after each branch can be added. */
 Test(meets, in_results_of_branches)
 {
 #define GROWN "def grown(x: f32[?]) -> f32[?] { concat(x, x, axis = 0) }\n"
