@@ -165,11 +165,11 @@ static const sched *by_default(graph_kernels *kernels, graph_kernel_entry *entry
     return s;
 }
 
-/* The default schedule, and a second one for a few rows where the number of rows is a symbol. */
+/* The default schedule, and others for one row and a few rows where the number of rows is a symbol. */
 static const sched *by_defaults(graph_kernels *kernels, graph_kernel_entry *entry, const char *name)
 {
     const sched *s = by_default(kernels, entry, name);
-    const space_ranges *ranges = s ? space_default_ranges(kernels->cx, entry->plain, s) : NULL;
+    const space_ranges *ranges = s ? space_default_ranges(kernels->cx, entry->def, s) : NULL;
     const char *refused = NULL;
 
     if (ranges && !use_ranges(kernels, entry, ranges, &refused))

@@ -1,4 +1,4 @@
-/* space/few.c -- a second default schedule for a few rows, where the number of rows is a symbol.
+/* space/few.c -- more default schedules for one row and a few, where the number of rows is a symbol.
  *
  * A register tile of 12 rows leaves a tile of one row for 13 rows. The sums of so short a tile wait for
  * themselves: a step takes as long for one row as for four. Tiles of 9 and 4 rows take 13 units of time in
@@ -13,6 +13,10 @@
  *     above      12      but for 49, 50 and 61
  *
  * With more rows the short tile is one beside many.
+ *
+ * One row alone is computed by the definition for one row, as a step of a decoder or a batch of one asks for
+ * it. A tile of one row has as many sums as it has vectors, 2, and they wait for themselves; the definition
+ * for one row makes tiles along its columns, of 8 vectors or more.
  */
 #include <math.h>
 
@@ -121,32 +125,73 @@ static const char *trace_of(tec_context *cx, const ir_program *tree, const targe
     return sched_replay(whole, "default", trace) ? trace : NULL;
 }
 
-/* From 1 on, each run of numbers that one schedule serves is a range; the last one goes on for ever. */
-const space_ranges *space_default_ranges(tec_context *cx, const ir_program *tree, const sched *start)
+/* Units of time for each vector of sums of one row, in tiles of this size. */
+static double time_of_vector(const target *machine, space_tile tile)
 {
+    return space_tile_time(machine, tile.rows, tile.vectors, tile) / (tile.rows * tile.vectors);
+}
+
+/* The trace of the default schedule of the definition in which the symbol is 1, in tiles that take one row
+ * faster: for 12 rows of 2 vectors, one row of 2 vectors takes 2.1 units of time each, tiles of 12 panels
+ * of 2 vectors 0.5. NULL: no tiles are faster, or the definition does not allow one row. A failure would
+ * stay in the context, so that all this is tried in one of its own. */
+static const char *trace_of_one(tec_context *cx, const te_def *def, const target *machine,
+                                const ir_expr *symbol, space_tile tile)
+{
+    tec_context *once = base_child(cx);
+    const ir_expr *one = ir_int(once, 1);
+    const te_def *row = te_specialise(once, def, &symbol, &one, 1);
+    const ir_program *tree = row ? te_tree(once, row) : NULL;
+    const space_shape *shape = tree ? space_analyse(once, tree, machine) : NULL;
+    double time = time_of_vector(machine, (space_tile){1, tile.vectors});
+    bool faster = false;
+
+    for (int i = 0; shape && i < shape->n; i++)
+        faster |= shape->stage[i].tiled &&
+                  (1 + WORTH) * time_of_vector(machine, shape->stage[i].tiled->tile) < time;
+    const sched *s = faster ? space_default(once, tree, machine) : NULL;
+    const char *trace = s && !sched_failed(s) ? base_strdup(cx, sched_trace_text(once, s)) : NULL;
+    tec_context_free(once);
+    return trace;
+}
+
+/* Adds the number of rows to the last range where both have one schedule. */
+static void add_rows(space_ranges *ranges, space_range *range, int64_t rows, const char *trace)
+{
+    ranges->n += ranges->n == 0 || range[ranges->n - 1].fixed || range[ranges->n - 1].trace != trace;
+    range[ranges->n - 1] = (space_range){.to = rows, .trace = trace};
+}
+
+/* No rows and one row, where that has a schedule of its own; then each run of numbers that one schedule
+ * serves; the last one goes on for ever. */
+const space_ranges *space_default_ranges(tec_context *cx, const te_def *def, const sched *start)
+{
+    const ir_program *tree = te_tree(cx, def);
     const target *machine = sched_target(start);
     bool may = tree->n_symbols > 0 && machine && target_offers(machine, TARGET_HOST);
     const space_shape *shape = may ? space_analyse(cx, tree, machine) : NULL;
-    int symbol = 0, n = 0;
+    int symbol = 0;
     const space_tiled *tiled = shape ? tiled_by_symbol(shape, &symbol) : NULL;
     int second = tiled ? second_height(machine, tiled->tile) : 0;
     const char *other = second ? trace_of(cx, tree, machine, symbol, second) : NULL,
-               *own = other ? sched_trace_text(cx, start) : NULL;
+               *one = tiled ? trace_of_one(cx, def, machine, tree->symbols[symbol], tiled->tile) : NULL,
+               *own = other || one ? sched_trace_text(cx, start) : NULL;
 
-    if (!other)
+    if (!own)
         return NULL;
-    space_range *range = base_array(cx, space_range, MOST_ROWS + 1);
-    for (int rows = 1; rows <= MOST_ROWS; rows++) {
+    space_range *range = base_array(cx, space_range, MOST_ROWS + 3);
+    space_ranges *out = base_new(cx, space_ranges);
+    *out = (space_ranges){.symbol = symbol, .at = range};
+    if (one) {
+        add_rows(out, range, 0, own);
+        range[out->n++] = (space_range){.to = 1, .fixed = true, .trace = one};
+    }
+    for (int rows = one ? 2 : 1; other && rows <= MOST_ROWS; rows++) {
         bool better = time_of(machine, tiled->tile, rows, tiled->tile.rows) >
                       (1 + HARDLY) * time_of(machine, tiled->tile, rows, second);
-        const char *trace = better ? other : own;
 
-        n += n == 0 || range[n - 1].trace != trace;
-        range[n - 1] = (space_range){.to = rows, .trace = trace};
+        add_rows(out, range, rows, better ? other : own);
     }
-    n += range[n - 1].trace != own;
-    range[n - 1] = (space_range){.to = INT64_MAX, .trace = own};
-    space_ranges *out = base_new(cx, space_ranges);
-    *out = (space_ranges){.symbol = symbol, .at = range, .n = n};
+    add_rows(out, range, INT64_MAX, own);
     return out;
 }

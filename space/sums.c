@@ -557,6 +557,28 @@ static int64_t rows_in_cache(const target *machine, int64_t bytes)
     return ways * (WAY / apart);
 }
 
+/* A whole panel and the rows that then fit; several panels where the rows are too few. With 2 multiply-adds a
+ * cycle, each of which takes 4 cycles, fewer than 8 sums wait for themselves. So of panels of 2 vectors, one
+ * row takes 4 panels, two rows take 2, and four rows take 1. */
+static space_tile tile_of_panels(const target *machine, int64_t rows, int64_t vectors, int64_t panels)
+{
+    int most = space_most_sums(machine);
+    space_tile best = {0};
+    double least = INFINITY;
+
+    for (int64_t n = 1; n == 1 || (rows > 0 && n <= panels && n * vectors <= 8); n++) {
+        int64_t fit = most / (n * vectors);
+        space_tile tile = {even_rows(rows, fit > 1 ? (int)fit : 1), (int)(n * vectors)};
+        double time = panels % n ? INFINITY : space_tile_time(machine, rows, panels * vectors, tile);
+
+        if (n == 1 || time < least) {
+            least = time;
+            best = tile;
+        }
+    }
+    return best;
+}
+
 /* The register tile where the search starts: from the model of space/tile.c, then made to fit panels, lanes
  * along the reduction, and stages with many versions of their edges. Each branch replaces the model's answer
  * for a case that the model does not know: lanes along the reduction, packed panels, and stages with many
@@ -587,13 +609,9 @@ static void choose_tile(const space_shape *shape, space_tiled *tiled)
         space_tile across = space_tile_choose(sched_target(shape->base), columns, rows ? rows : SMALL);
 
         tiled->tile = (space_tile){across.vectors, across.rows < MOST_COLUMNS ? across.rows : MOST_COLUMNS};
-    } else if (tiled->panel > lanes &&
-               tiled->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
-        int fit = space_most_sums(sched_target(shape->base)) / (int)(tiled->panel / lanes);
-
-        tiled->tile.vectors = (int)(tiled->panel / lanes);
-        tiled->tile.rows = even_rows(rows, fit > 1 ? fit : 1);
-    }
+    } else if (tiled->panel > lanes && tiled->panel <= PANEL * lanes)
+        tiled->tile =
+            tile_of_panels(t, rows, tiled->panel / lanes, (columns + tiled->panel - 1) / tiled->panel);
     /* edges of padding, and rests of a wide axis, stand beside the interior in several versions: few sums in
      * each */
     if (tiled->seldom) {

@@ -70,9 +70,10 @@ const space_ranges *space_ranges_fix(tec_context *cx, const space_ranges *standi
 const ir_program **space_ranges_trees(tec_context *cx, const te_def *def, const target *machine,
                                       const space_ranges *ranges, const char **refused);
 
-/* Where the default schedule `start` of a tree leaves short tiles for some small numbers of rows: that
- * schedule, and a second one for these numbers (space/few.c). NULL: one is good for all numbers. */
-const space_ranges *space_default_ranges(tec_context *cx, const ir_program *tree, const sched *start);
+/* Where the default schedule `start` of a definition leaves short tiles for some small numbers of rows: that
+ * schedule, a second one for these numbers, and one for one row alone (space/few.c). NULL: one is good for
+ * all numbers. */
+const space_ranges *space_default_ranges(tec_context *cx, const te_def *def, const sched *start);
 
 /* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in
  * (space_default). */

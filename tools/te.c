@@ -181,7 +181,7 @@ static bool make_schedule(session *self)
     if (!text && sched_failed(self->schedule))
         return base_fail(self->cx, TEC_INVALID, (base_loc){.file = from}, "%s", sched_error(self->schedule));
     if (!text) {
-        self->ranges = space_default_ranges(self->cx, tree, self->schedule);
+        self->ranges = space_default_ranges(self->cx, self->def, self->schedule);
         return true;
     }
     bool good = behind ? sched_replay_behind(self->schedule, *behind, text)
