@@ -48,7 +48,7 @@ Test(stream, a_product_with_one_row_asks_half_a_kib_early)
 Test(stream, a_product_of_unknown_length_asks_two_kib_early)
 {
     expect("def f(n, A: f32[n, 512], B: f32[512, 2048]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }",
-           "prefetch(B, C.k.0, 4)");
+           "prefetch(B, C.k.0, 8)");
 }
 
 Test(stream, what_is_read_again_or_near_is_not_asked_for)
