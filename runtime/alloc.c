@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_llong live;
 static atomic_llong fail_countdown; /* 0: no failure is planned */
@@ -59,17 +60,25 @@ void *rt_alloc_array(int64_t n, size_t size, tec_error *err)
     return rt_alloc(total, err);
 }
 
-/* At a multiple of 64 and not zeroed. The size is rounded up as well, since aligned_alloc asks for a
- * multiple. */
+/* At a multiple of 64 and not zeroed. Memory of a huge page or more begins at one, and asks for them: a kernel
+ * that streams 9 MB takes 0.8 to 0.9 of the time so on Sapphire Rapids. The size is rounded up to a line, since
+ * aligned_alloc asks for a multiple; what is left behind the last whole huge page stays on ordinary ones, so
+ * that no memory is taken for nothing. */
 void *rt_alloc_aligned(size_t size, tec_error *err)
 {
+    bool huge = size >= RT_HUGE_PAGE;
     size_t rounded;
+    void *data;
 
     if (__builtin_add_overflow(size ? size : 1, (size_t)63, &rounded)) {
         rt_fail_memory(err, size);
         return NULL;
     }
-    return counted(rt_may_allocate() ? aligned_alloc(64, rounded & ~(size_t)63) : NULL, size, err);
+    data = rt_may_allocate() ? aligned_alloc(huge ? RT_HUGE_PAGE : 64, rounded & ~(size_t)63) : NULL;
+    /* A kernel without huge pages refuses; ordinary ones do as well. */
+    if (data && huge)
+        madvise(data, size / RT_HUGE_PAGE * RT_HUGE_PAGE, MADV_HUGEPAGE);
+    return counted(data, size, err);
 }
 
 char *rt_strdup(const char *s, tec_error *err)

@@ -13,9 +13,13 @@
 
 #include "runtime/error.h"
 
+/* Bytes of a page that takes one entry of the address cache in place of 512. */
+enum { RT_HUGE_PAGE = 2 << 20 };
+
 void *rt_alloc(size_t size, tec_error *err); /* zeroed, aligned for any type */
 void *rt_alloc_array(int64_t n, size_t size, tec_error *err);
-void *rt_alloc_aligned(size_t size, tec_error *err); /* 64-byte aligned, not zeroed */
+/* 64-byte aligned, not zeroed; from RT_HUGE_PAGE on at a huge page, and on such pages where there are some */
+void *rt_alloc_aligned(size_t size, tec_error *err);
 char *rt_strdup(const char *s, tec_error *err);
 void rt_free(void *p);
 

@@ -5,9 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/alloc.h"
 #include "runtime/file.h"
-
-enum { HUGE_PAGE = 2 << 20 };
 
 /* `skip` bytes at the start are not the caller's: the file's page begins there, or the memory before a huge
  * page. */
@@ -82,7 +81,7 @@ bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_
  * must be read after madvise: pages are made at the first write. */
 bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
-    size_t length = size + HUGE_PAGE, skip;
+    size_t length = size + RT_HUGE_PAGE, skip;
     void *base;
 
     if (size == 0)
@@ -91,7 +90,7 @@ bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, ui
                              : MAP_FAILED;
     if (base == MAP_FAILED)
         return rt_fail_memory(err, length);
-    skip = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+    skip = (RT_HUGE_PAGE - (uintptr_t)base % RT_HUGE_PAGE) % RT_HUGE_PAGE;
     give_mapping(blob, base, length, skip);
     /* A kernel without huge pages refuses; ordinary ones do as well. */
     madvise((char *)base + skip, size, MADV_HUGEPAGE);

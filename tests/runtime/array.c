@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "runtime/alloc.h"
@@ -25,6 +27,41 @@ Test(array, is_compact_aligned_and_zero)
     for (int i = 0; i < 15; i++)
         cr_assert_eq(((double *)t->data)[i], 0);
     tec_array_free(a);
+}
+
+/* Whether the kernel was told to use huge pages for the memory at `data`: the flags of its mapping. */
+static bool asks_for_huge_pages(const void *data)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    unsigned long from, to;
+    bool inside = false, asks = false;
+
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            inside = from <= (uintptr_t)data && (uintptr_t)data < to;
+        asks |= inside && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg");
+    }
+    if (maps)
+        fclose(maps);
+    return asks;
+}
+
+Test(array, a_large_one_lies_on_huge_pages)
+{
+    tec_array *large = tec_array_new(BASE_U8, 1, &(int64_t){2 * RT_HUGE_PAGE + 100}, NULL),
+              *small = tec_array_new(BASE_U8, 1, &(int64_t){RT_HUGE_PAGE - 1}, NULL);
+    const uint8_t *bytes = tec_array_data(large);
+
+    cr_assert_eq((uintptr_t)bytes % RT_HUGE_PAGE, 0);
+    for (int64_t i = 0; i < 2 * RT_HUGE_PAGE + 100; i += 50)
+        cr_assert_eq(bytes[i], 0);
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) {
+        cr_assert(asks_for_huge_pages(bytes));
+        cr_assert_not(asks_for_huge_pages(tec_array_data(small)));
+    }
+    tec_array_free(large);
+    tec_array_free(small);
 }
 
 Test(array, refuses_senseless_shapes)
