@@ -127,7 +127,7 @@ int main(int argc, char **argv)
         return 2;
     }
     int64_t extent = atoll(argv[3]);
-    tec_module *m = tec_module_open(argv[1], NULL, &r.err);
+    tec_module *m = tec_module_open(argv[1], &(tec_module_options){.copy_weights = true}, &r.err);
     double flops = m ? count_flops(m, extent, r.folder, &r.err) : 0;
     bool good = r.err.status == TEC_OK && start(&r, m, atoi(argv[2]), false, extent);
     if (good) {

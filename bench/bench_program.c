@@ -362,7 +362,7 @@ static bool open_program(worker *self, char **argv)
     const tec_program_options o = {
         .run = {.threads = atoi(argv[3]), .profile = getenv("BENCH_PROFILE") != NULL}};
 
-    self->module = tec_module_open(argv[2], NULL, &self->err);
+    self->module = tec_module_open(argv[2], &(tec_module_options){.copy_weights = true}, &self->err);
     self->program = self->module ? tec_program_new(self->module, NULL, &o, &self->err) : NULL;
     self->folder = argv[4];
     if (!self->program)
