@@ -490,16 +490,19 @@ static void tell_all_times(tune_session *session, const kernel_times *times)
     }
 }
 
-/* Gives back what was adopted and is slower than what stood, beyond the noise, and tells the times. *count:
- * of how many kernels. */
+/* Gives back what was adopted and is slower than what stood, also within the noise, since a new schedule has
+ * to show its gain; and tells the times. *count: of how many kernels. */
 static bool give_back_slower(tune_session *session, const kernel_times *times, int *count)
 {
-    double gain, noise;
+    const double hardly = 0.01;
+    double loss, noise;
 
     *count = 0;
     for (int i = 0; i < times->n_tasks; i++) {
-        if (!is_seen(session, times, i) || !tune_session_task(session, i)->adopted ||
-            !tune_wins(costs_of(times, 1, i), costs_of(times, 0, i), times->n, &gain, &noise))
+        if (!is_seen(session, times, i) || !tune_session_task(session, i)->adopted)
+            continue;
+        tune_wins(costs_of(times, 1, i), costs_of(times, 0, i), times->n, &loss, &noise);
+        if (loss <= hardly)
             continue;
         if (!tune_take_back_task(session, i))
             return false;
