@@ -2,6 +2,7 @@
  * allocator. */
 #include "tests/runtime/kit.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -38,10 +39,11 @@ void *realloc(void *p, size_t size)
     return __libc_realloc(p, size);
 }
 
-void *aligned_alloc(size_t align, size_t size)
+int posix_memalign(void **data, size_t align, size_t size)
 {
     atomic_fetch_add(&calls, 1);
-    return __libc_memalign(align, size);
+    *data = __libc_memalign(align, size);
+    return *data ? 0 : ENOMEM;
 }
 #endif
 
