@@ -1,20 +1,10 @@
-/* blob.c -- ranges of a file, or of the caller's memory, as read-only bytes: mapped, read, or read to huge
- * pages. */
+/* blob.c -- ranges of a file, or of the caller's memory, as read-only bytes: mapped or read. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/alloc.h"
 #include "runtime/file.h"
-
-/* `skip` bytes at the start are not the caller's: the file's page begins there, or the memory before a huge
- * page. */
-static bool give_mapping(rt_blob *blob, void *base, size_t length, size_t skip)
-{
-    *blob = (rt_blob){(const uint8_t *)base + skip, base, length, RT_BLOB_MAPPED};
-    return true;
-}
 
 /* Maps the range, which need not begin on a page. Bytes in memory are used where they lie. */
 bool rt_blob_map(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
@@ -33,7 +23,8 @@ bool rt_blob_map(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t
                : MAP_FAILED;
     if (base == MAP_FAILED)
         return rt_fail(err, TEC_NO_MEMORY, "%s: cannot map %llu bytes", from->name, (unsigned long long)size);
-    return give_mapping(blob, base, size + skip, skip);
+    *blob = (rt_blob){(const uint8_t *)base + skip, base, size + skip, RT_BLOB_MAPPED};
+    return true;
 }
 
 /* Reads all bytes or fails; signals do not cut a read short. */
@@ -59,7 +50,7 @@ static bool read_range(void *to, const rt_source *from, uint64_t offset, uint64_
     return true;
 }
 
-/* A copy in memory, aligned as weights are. */
+/* A copy in memory, aligned as weights are; a large one lies on huge pages. */
 bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     void *data;
@@ -74,30 +65,6 @@ bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_
         return true;
     rt_blob_free(blob);
     return false;
-}
-
-/* A copy on huge pages, which saves misses of the address cache for large weights. The memory is read-only
- * afterwards. One huge page more than needed is mapped, so that a multiple of its size lies within. The bytes
- * must be read after madvise: pages are made at the first write. */
-bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
-{
-    size_t length = size + RT_HUGE_PAGE, skip;
-    void *base;
-
-    if (size == 0)
-        return true;
-    base = rt_may_allocate() ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                             : MAP_FAILED;
-    if (base == MAP_FAILED)
-        return rt_fail_memory(err, length);
-    skip = (RT_HUGE_PAGE - (uintptr_t)base % RT_HUGE_PAGE) % RT_HUGE_PAGE;
-    give_mapping(blob, base, length, skip);
-    /* A kernel without huge pages refuses; ordinary ones do as well. */
-    madvise((char *)base + skip, size, MADV_HUGEPAGE);
-    if (read_range((char *)base + skip, from, offset, size, err) && mprotect(base, length, PROT_READ) == 0)
-        return true;
-    rt_blob_free(blob);
-    return rt_fail_memory(err, length);
 }
 
 /* Right for every blob, also for one that was never filled. */

@@ -256,9 +256,7 @@ static bool read_metadata(reader *in)
  * copied. */
 static bool load_weights(reader *in, const rt_source *from, uint64_t offset, uint64_t size)
 {
-    if (in->options && in->options->copy_weights)
-        return rt_blob_read_huge(&in->out->weights, from, offset, size, in->err);
-    if (from->bytes)
+    if (from->bytes || (in->options && in->options->copy_weights))
         return rt_blob_read(&in->out->weights, from, offset, size, in->err);
     return rt_blob_map(&in->out->weights, from, offset, size, in->err);
 }

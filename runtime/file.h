@@ -85,8 +85,6 @@ typedef struct {
 /* Of memory: a view of the source's bytes, which must stay while the view is used. */
 bool rt_blob_map(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
 bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
-/* Read to huge pages where the system has some. */
-bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
 void rt_blob_free(rt_blob *blob);
 
 /* A module file, opened and checked; `desc` points into it. */

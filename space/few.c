@@ -125,30 +125,29 @@ static const char *trace_of(tec_context *cx, const ir_program *tree, const targe
     return sched_replay(whole, "default", trace) ? trace : NULL;
 }
 
-/* Units of time for each vector of sums of one row, in tiles of this size. */
+/* Units of time for each vector of sums, in tiles of this size. */
 static double time_of_vector(const target *machine, space_tile tile)
 {
     return space_tile_time(machine, tile.rows, tile.vectors, tile) / (tile.rows * tile.vectors);
 }
 
-/* The trace of the default schedule of the definition in which the symbol is 1, in tiles that take one row
- * faster: for 12 rows of 2 vectors, one row of 2 vectors takes 2.1 units of time each, tiles of 12 panels
- * of 2 vectors 0.5. NULL: no tiles are faster, or the definition does not allow one row. A failure would
- * stay in the context, so that all this is tried in one of its own. */
+/* The trace of the default schedule of the definition in which the symbol is 1, where its tiles are faster
+ * than one row of `tiled` is. In tiles of 12 rows by 2 vectors, one row takes 2.1 units of time for each
+ * vector of sums; tiles of 12 panels by 2 vectors take 0.5. NULL: its tiles are not faster, or the definition
+ * does not allow one row. A failure would stay in the context, so all this is tried in a context of its
+ * own. */
 static const char *trace_of_one(tec_context *cx, const te_def *def, const target *machine,
-                                const ir_expr *symbol, space_tile tile)
+                                const ir_expr *symbol, const space_tiled *tiled)
 {
     tec_context *once = base_child(cx);
     const ir_expr *one = ir_int(once, 1);
     const te_def *row = te_specialise(once, def, &symbol, &one, 1);
     const ir_program *tree = row ? te_tree(once, row) : NULL;
     const space_shape *shape = tree ? space_analyse(once, tree, machine) : NULL;
-    double time = time_of_vector(machine, (space_tile){1, tile.vectors});
-    bool faster = false;
-
-    for (int i = 0; shape && i < shape->n; i++)
-        faster |= shape->stage[i].tiled &&
-                  (1 + WORTH) * time_of_vector(machine, shape->stage[i].tiled->tile) < time;
+    const space_stage *sums = shape ? space_stage_named(shape, tiled->sums->name) : NULL;
+    bool faster = sums && sums->tiled &&
+                  (1 + WORTH) * time_of_vector(machine, sums->tiled->tile) <
+                      time_of_vector(machine, (space_tile){1, tiled->tile.vectors});
     const sched *s = faster ? space_default(once, tree, machine) : NULL;
     const char *trace = s && !sched_failed(s) ? base_strdup(cx, sched_trace_text(once, s)) : NULL;
     tec_context_free(once);
@@ -162,11 +161,12 @@ static void add_rows(space_ranges *ranges, space_range *range, int64_t rows, con
     range[ranges->n - 1] = (space_range){.to = rows, .trace = trace};
 }
 
-/* No rows and one row, where that has a schedule of its own; then each run of numbers that one schedule
- * serves; the last one goes on for ever. */
+/* Where one row has a schedule of its own, the first two ranges are no rows and one row: a fixed range must
+ * follow on another. Then each run of numbers that one schedule serves is a range. The last range goes on for
+ * ever. */
 const space_ranges *space_default_ranges(tec_context *cx, const te_def *def, const sched *start)
 {
-    const ir_program *tree = te_tree(cx, def);
+    const ir_program *tree = sched_plain(start);
     const target *machine = sched_target(start);
     bool may = tree->n_symbols > 0 && machine && target_offers(machine, TARGET_HOST);
     const space_shape *shape = may ? space_analyse(cx, tree, machine) : NULL;
@@ -174,7 +174,7 @@ const space_ranges *space_default_ranges(tec_context *cx, const te_def *def, con
     const space_tiled *tiled = shape ? tiled_by_symbol(shape, &symbol) : NULL;
     int second = tiled ? second_height(machine, tiled->tile) : 0;
     const char *other = second ? trace_of(cx, tree, machine, symbol, second) : NULL,
-               *one = tiled ? trace_of_one(cx, def, machine, tree->symbols[symbol], tiled->tile) : NULL,
+               *one = tiled ? trace_of_one(cx, def, machine, tree->symbols[symbol], tiled) : NULL,
                *own = other || one ? sched_trace_text(cx, start) : NULL;
 
     if (!own)

@@ -81,8 +81,8 @@ void space_find_streamed(tec_context *cx, const space_shape *shape, space_tiled 
 
 /* The start is the first distance that is long enough. With one row half a KiB: about what a core uses up
  * while a line comes from the third cache; a step of eight vectors of 16 floats is that long. With several
- * rows the operand comes from further away, as others have passed since: 2 KiB. A page is too far on Sapphire
- * Rapids: for 15 rows it takes 1.2 times as long, for 2 to 4 rows as long. */
+ * rows the operand comes from further away, as others have passed since: 2 KiB. With a distance of 4 KiB, on
+ * Sapphire Rapids, 15 rows take 1.2 times as long, and 2 to 4 rows as long as with 2 KiB. */
 int64_t space_pick_ahead(tec_knobs *knobs, const space_stage *stage, int64_t step_bytes)
 {
     static const int64_t steps[] = {0, 1, 2, 4, 8};
@@ -100,9 +100,9 @@ int64_t space_pick_ahead(tec_knobs *knobs, const space_stage *stage, int64_t ste
  * cache. Programs with a loop call the kernel again and again; the others lose nothing.
  *
  * An operand that several rows read is read in this way too, since the loop over the rows stands inside of
- * the loop over the panels. For one row, a product of unknown length with 2.4 MB of weights takes 1.2 times
- * as long so as the kernel for one row alone, and 1.7 to 1.9 times always forwards, on a core with 2 MiB of
- * second cache. */
+ * the loop over the panels. A measurement on a core with 2 MiB of second cache, with 2.4 MB of weights: tiles
+ * for several rows take 1.2 times as long for one row as the kernel for one row alone does, and 1.7 to 1.9
+ * times as long where they always read forwards. */
 bool space_alternate(sched *schedule, const space_tiled *tiled, const char *loop)
 {
     const target *machine = sched_target(schedule);

@@ -557,9 +557,9 @@ static int64_t rows_in_cache(const target *machine, int64_t bytes)
     return ways * (WAY / apart);
 }
 
-/* A whole panel and the rows that then fit; several panels where the rows are too few. With 2 multiply-adds a
- * cycle, each of which takes 4 cycles, fewer than 8 sums wait for themselves. So of panels of 2 vectors, one
- * row takes 4 panels, two rows take 2, and four rows take 1. */
+/* A whole panel and the rows that then fit; several panels where the rows are too few. A core that begins 2
+ * multiply-adds a cycle, each of which takes 4 cycles, needs 8 sums so that none waits for itself. So of
+ * panels of 2 vectors, one row takes 4 panels, two rows take 2, and four rows take 1. */
 static space_tile tile_of_panels(const target *machine, int64_t rows, int64_t vectors, int64_t panels)
 {
     int most = space_most_sums(machine);
